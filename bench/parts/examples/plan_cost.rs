@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cql::ddl::restore::{Restoring, restore};
+use cql::ddl::restore::{RestoreOptions, restore};
 use schema::{Schema, TableId};
 use server::prepared::Statement;
 
@@ -20,7 +20,7 @@ CREATE TABLE bench.small (key bigint PRIMARY KEY, value blob);
 CREATE TABLE bench.wide (key bigint, at bigint, name text, tags set<text>, value blob, PRIMARY KEY (key, at));";
 
 fn schema() -> Arc<Schema> {
-    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    let restoring = RestoreOptions { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
     Arc::new(restore(TABLES, &restoring, schema::system::schema()).expect("statements").schema)
 }
 

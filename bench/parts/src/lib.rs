@@ -21,7 +21,7 @@ pub fn open(env: &Env, options: EngineOptions, tables: impl IntoIterator<Item = 
         },
         tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use cql::ddl::restore::{Object, Piece, pieces};
+use cql::ddl::restore::{Object, SchemaStatement, schema_statements};
 use env::Env;
 
 use crate::grace::{self, GraceChange};
@@ -42,8 +42,8 @@ pub fn makes_view(text: &str, keyspace: &str, name: &str) -> Result<bool, String
         return Ok(false);
     }
     let view = Object::View(keyspace.to_owned(), name.to_owned());
-    let pieces = pieces(text, keyspace).map_err(|error| format!("the schema.cql of {keyspace}.{name}: {error}"))?;
-    Ok(pieces.iter().any(|piece| piece.object == view))
+    let schema_statements = schema_statements(text, keyspace).map_err(|error| format!("the schema.cql of {keyspace}.{name}: {error}"))?;
+    Ok(schema_statements.iter().any(|piece| piece.object == view))
 }
 
 /// As [`make_schema`], on a thread of its own; waits for the end.
@@ -68,7 +68,7 @@ pub async fn make_schema(
     let mut asker = access.open(env).await?;
     let has = existing(&mut asker).await?;
     let missing = missing(&has, keyspaces, tables)?;
-    for Piece { text, object, is_alteration } in &missing {
+    for SchemaStatement { text, object, is_alteration } in &missing {
         asker.execute(text).await.map_err(|why| format!("{why}: {text}"))?;
         if let (Object::Table(keyspace, name), false) = (object, is_alteration) {
             grace::change_one(&mut asker, keyspace, name, GraceChange::Raise).await?;
@@ -103,12 +103,12 @@ async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
 
 /// The statements that make what is lacking. Err: the ring lacks a table that no statement of its
 /// text makes.
-fn missing(has: &BTreeSet<Object>, keyspaces: &[WantedKeyspace], tables: &[WantedTable]) -> Result<Vec<Piece>, String> {
-    let (mut made, mut chosen) = (BTreeSet::new(), Vec::<Piece>::new());
+fn missing(has: &BTreeSet<Object>, keyspaces: &[WantedKeyspace], tables: &[WantedTable]) -> Result<Vec<SchemaStatement>, String> {
+    let (mut made, mut chosen) = (BTreeSet::new(), Vec::<SchemaStatement>::new());
     for WantedTable { keyspace, name, text } in tables {
         let of_table = |error: cql::error::CqlError| format!("the schema.cql of {keyspace}.{name}: {error}");
         let mut made_here = BTreeSet::new();
-        for piece in pieces(text, keyspace).map_err(of_table)? {
+        for piece in schema_statements(text, keyspace).map_err(of_table)? {
             let is_chosen = match piece.is_alteration {
                 // an alteration belongs to the text that makes the table
                 true => made_here.contains(&piece.object),
@@ -128,7 +128,7 @@ fn missing(has: &BTreeSet<Object>, keyspaces: &[WantedKeyspace], tables: &[Wante
         }
     }
     let lacks = |keyspace: &&WantedKeyspace| !has.contains(&Object::Keyspace(keyspace.name.clone()));
-    let creates = keyspaces.iter().filter(lacks).map(|keyspace| Piece {
+    let creates = keyspaces.iter().filter(lacks).map(|keyspace| SchemaStatement {
         text: keyspace.create.clone(),
         object: Object::Keyspace(keyspace.name.clone()),
         is_alteration: false,

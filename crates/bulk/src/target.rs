@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cql::ddl::restore::{Restoring, restore};
+use cql::ddl::restore::{RestoreOptions, restore};
 use env::Env;
 use ring::{Endpoint, Replication, Ring, State};
 use schema::{Schema, TableId, TableMetadata};
@@ -149,7 +149,7 @@ async fn learn_keyspace(env: &Env, asker: &mut Asker, keyspace: &str) -> Result<
     let described = described.map_err(|why| format!("the ring does not describe keyspace {keyspace}: {why}"))?;
     let statements = (0..described.rows.len()).filter_map(|row| described.text(row, "create_statement"));
     let text: String = statements.map(|statement| statement + "\n").collect();
-    let restoring = Restoring {
+    let restoring = RestoreOptions {
         keyspace: Some(keyspace.to_owned()),
         now_micros: env.clock.now_micros(),
         id_of: &TableId::of_system_table,

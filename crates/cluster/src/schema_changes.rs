@@ -171,7 +171,7 @@ mod tests {
             replication: Replication::simple(1),
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             is_virtual: false,

@@ -11,14 +11,14 @@
 //! `org.apache.cassandra.service.ClientState`.
 
 mod access;
-mod named;
+mod named_resource;
 mod permission;
 mod resource;
 mod roles;
 
 pub use access::Access;
 pub(crate) use access::{check_changeable, exists};
-pub(crate) use named::{applicable, check_applicable, permission_set, resource};
+pub(crate) use named_resource::{applicable, check_applicable, permission_set, resource};
 pub use permission::PermissionSet;
 pub use resource::Resource;
 pub use roles::{AuthSettings, DEFAULT_SUPERUSER, Role, Roles, RolesOf};

@@ -1,10 +1,10 @@
-//! State of the two phases of a statement: `Preparing` collects bind markers and looks up names
+//! The two phases of a statement: `PrepareContext` collects bind markers and looks up names
 //! while a statement is prepared; `Bindings` holds the values and clocks with which its terms are
 //! evaluated.
 
 mod calls;
 mod fields;
-mod objects;
+mod json_objects;
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::functions::{Function, Scope};
 use crate::result::ColumnSpec;
 use crate::sources::Sources;
 use crate::values::BoundValue;
-pub(crate) use calls::{Calls, Found};
-use fields::Fields;
-pub(crate) use objects::{Given, GivenValues, JsonObjects};
+pub(crate) use calls::{CallCache, CallResolution};
+use fields::FieldCache;
+pub(crate) use json_objects::{JsonColumnValue, JsonColumnValues, JsonObjects};
 
 /// The most bytes that the fields take which the literals of user types in a statement leave out.
 /// A type may have tens of thousands of fields, of which each literal has to name but one: a
@@ -52,7 +52,7 @@ impl Receiver {
 }
 
 /// The state of preparing one statement.
-pub(crate) struct Preparing<'a> {
+pub(crate) struct PrepareContext<'a> {
     /// The schema.
     pub schema: &'a Arc<Schema>,
     /// Keyspace of the table; user types and functions are looked up there.
@@ -66,16 +66,16 @@ pub(crate) struct Preparing<'a> {
     /// For each bind marker the position of the partition key column that it is the value of.
     keys: Vec<Option<usize>>,
     /// The functions already resolved for calls within the term that is being prepared.
-    pub calls: Calls,
+    pub calls: CallCache,
     /// The places of the fields that the statement names.
-    pub fields: Fields,
+    pub fields: FieldCache,
     /// Bytes that fields of user types take which its literals leave out.
     left_out: usize,
     /// The user-defined functions that the statement calls.
     pub used: Vec<Arc<Function>>,
 }
 
-impl<'a> Preparing<'a> {
+impl<'a> PrepareContext<'a> {
     /// The state at the beginning, with the bind markers of a parsed statement.
     pub fn new(schema: &'a Arc<Schema>, markers: &[Option<ast::Ident<'_>>]) -> Self {
         let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
@@ -88,15 +88,15 @@ impl<'a> Preparing<'a> {
             names,
             specs,
             keys: vec![None; markers.len()],
-            calls: Calls::default(),
-            fields: Fields::default(),
+            calls: CallCache::default(),
+            fields: FieldCache::default(),
             left_out: 0,
             used: Vec::new(),
         }
     }
 
     /// Records that the statement calls a function, if that is a user-defined one.
-    pub fn uses(&mut self, function: &Arc<Function>) {
+    pub fn record_function(&mut self, function: &Arc<Function>) {
         if function.is_user_defined() && !self.used.iter().any(|known| Arc::ptr_eq(known, function)) {
             self.used.push(Arc::clone(function));
         }
@@ -120,7 +120,7 @@ impl<'a> Preparing<'a> {
     }
 
     /// Names that follow belong to this table.
-    pub fn enter(&mut self, table: &TableMetadata) {
+    pub fn set_table(&mut self, table: &TableMetadata) {
         if *self.keyspace != *table.keyspace {
             self.keyspace = Arc::from(table.keyspace.as_str());
         }

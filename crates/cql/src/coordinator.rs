@@ -202,7 +202,7 @@ pub trait Coordinator {
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
 
     /// Keeps warnings for the error that the request ends with: a client is told both.
-    fn warn_beside_error(&self, _warnings: Vec<String>) {}
+    fn add_error_warnings(&self, _warnings: Vec<String>) {}
 
     /// Warnings of the reads of this request, each once. They are taken out.
     fn read_warnings(&self) -> Vec<String> {
@@ -228,11 +228,11 @@ pub trait Coordinator {
 
     /// Tells the node that a read of the table passed many tombstones. `warning` is what the client
     /// is told.
-    fn tombstones_passed(&self, _table: &TableMetadata, _warning: &str) {}
+    fn report_tombstones(&self, _table: &TableMetadata, _warning: &str) {}
 
     /// Tells the node of a batch that is larger than `batch_size_warn_threshold`, or that is
     /// refused by `batch_size_fail_threshold`. `line` is for the node's log.
-    fn batch_is_large(&self, _line: &str, _is_refused: bool) {}
+    fn report_large_batch(&self, _line: &str, _is_refused: bool) {}
 
     /// Changes the schema. When the future completes the change is durable and in force. None:
     /// there was nothing to change.
@@ -243,17 +243,17 @@ pub trait Coordinator {
     /// carried out without its client must let permissions follow without the client, too:
     /// otherwise the next user who makes a table of a dropped table's name would grant what was
     /// granted on the dropped one.
-    fn change_schema_followed<F: Follow>(
+    fn change_schema_and_permissions<F: UpdatePermissions>(
         &self,
         change: SchemaChange,
-        following: F,
+        update: F,
     ) -> impl Future<Output = Result<Option<(SchemaEvent, Option<String>)>, CqlError>>
     where
         Self: Sized,
     {
         async move {
             let Some(event) = self.change_schema(change).await? else { return Ok(None) };
-            let followed = following.follow(&event, self).await?;
+            let followed = update.update_permissions(&event, self).await?;
             Ok(Some((event, followed)))
         }
     }
@@ -270,9 +270,9 @@ pub trait Coordinator {
 
 /// The changes of permissions that follow a change of the schema. They own what they need, because
 /// they outlive the request of a client that goes away.
-pub trait Follow: Clone + Send + 'static {
+pub trait UpdatePermissions: Clone + Send + 'static {
     /// Follows the change that an event tells of; gives a warning for the client, if there is one.
-    fn follow<C: Coordinator>(
+    fn update_permissions<C: Coordinator>(
         &self,
         event: &SchemaEvent,
         coordinator: &C,

@@ -109,7 +109,7 @@ impl Default for Switches {
 }
 
 /// A new schema with what is told of it; None: nothing changes.
-pub type Changed = Option<(Schema, SchemaEvent)>;
+pub type ChangedSchema = Option<(Schema, SchemaEvent)>;
 
 /// Whether a statement is executed here (even if only to be refused).
 pub fn is_ddl(statement: &Statement<'_>) -> bool {
@@ -149,7 +149,7 @@ pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
 }
 
 /// Applies a statement to a schema.
-pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let changed = match statement {
         Statement::CreateKeyspace(create) => keyspace::create(create, context, schema)?,
         Statement::AlterKeyspace(alter) => keyspace::alter(alter, context, schema)?,
@@ -174,14 +174,14 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
     };
     let changed = changed.filter(|(after, _)| after.keyspaces != schema.keyspaces);
     if let Some((after, event)) = &changed {
-        assert_told(schema, after, event);
+        assert_event_matches(schema, after, event);
     }
     Ok(changed)
 }
 
 /// Asserts that clients are told of the change that was made: drivers keep their own picture of the
 /// schema by these events.
-fn assert_told(before: &Schema, after: &Schema, event: &SchemaEvent) {
+fn assert_event_matches(before: &Schema, after: &Schema, event: &SchemaEvent) {
     let (keyspace, name) = (event.keyspace.as_str(), event.name.as_str());
     let has = |schema: &Schema| match event.target {
         SchemaTarget::Keyspace => schema.keyspace(keyspace).is_some(),
@@ -222,18 +222,18 @@ fn unsupported(statement: &Statement<'_>) -> &'static str {
 
 /// The permission that a change of an object needs, by the name in Cassandra's `Permission`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Act {
+enum SchemaAction {
     Create,
     Alter,
     Drop,
 }
 
-impl Act {
+impl SchemaAction {
     fn name(self) -> &'static str {
         match self {
-            Act::Create => "CREATE",
-            Act::Alter => "ALTER",
-            Act::Drop => "DROP",
+            SchemaAction::Create => "CREATE",
+            SchemaAction::Alter => "ALTER",
+            SchemaAction::Drop => "DROP",
         }
     }
 }
@@ -253,12 +253,12 @@ fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Resu
 }
 
 /// Refuses changes of built-in keyspaces, and names that no keyspace may have.
-fn check_changeable(keyspace: &str, act: Act, target: SchemaObject<'_>) -> Result<(), CqlError> {
+fn check_changeable(keyspace: &str, act: SchemaAction, target: SchemaObject<'_>) -> Result<(), CqlError> {
     if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
     if system::REPLICATED_KEYSPACES.contains(&keyspace)
-        && !(act == Act::Alter && matches!(target, SchemaObject::Keyspace))
+        && !(act == SchemaAction::Alter && matches!(target, SchemaObject::Keyspace))
     {
         let on = match target {
             SchemaObject::Keyspace => format!("<keyspace {keyspace}>"),

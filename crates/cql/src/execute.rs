@@ -4,7 +4,7 @@
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.processStatement`.
 
 mod authorize;
-mod other;
+mod schema_and_roles;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,52 +16,52 @@ use types::BatchKind;
 use crate::ast::Permission;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
-use crate::explain::{self, Explain};
-use crate::functions::slow;
+use crate::explain::{self, ExplainCoordinator};
+use crate::functions::slow_calls;
 use crate::options::{ClientState, QueryOptions};
-use crate::prepare::{Plan, Prepared};
+use crate::prepare::{Plan, PreparedStatement};
 use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
 use crate::values::BoundValue;
 
 /// Executes a prepared statement.
-pub async fn execute<C: Explain>(
-    prepared: &Prepared,
+pub async fn execute<C: ExplainCoordinator>(
+    prepared: &PreparedStatement,
     values: &[BoundValue],
     options: &QueryOptions,
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
     prepared.check_count(values)?;
-    authorize::statement(prepared, client, coordinator)?;
+    authorize::check_statement(prepared, client, coordinator)?;
     if !prepared.functions.is_empty() {
         // boxed: by value the future of a statement that calls no function would be larger, too
-        return Box::pin(watched(of_plan(prepared, values, options, client, coordinator), coordinator)).await;
+        return Box::pin(with_slow_call_warnings(execute_plan(prepared, values, options, client, coordinator), coordinator)).await;
     }
-    of_plan(prepared, values, options, client, coordinator).await
+    execute_plan(prepared, values, options, client, coordinator).await
 }
 
 /// Executes a request that calls user-defined functions; the warnings of calls that took long stand
 /// beside the answer, or beside its error.
-async fn watched<C: Coordinator>(
+async fn with_slow_call_warnings<C: Coordinator>(
     request: impl Future<Output = Result<Answer, CqlError>>,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let (answer, calls) = slow::watched(request).await;
+    let (answer, calls) = slow_calls::collect_async(request).await;
     match answer {
         Ok(mut answer) => {
             answer.warnings.extend(calls);
             Ok(answer)
         }
         Err(error) => {
-            coordinator.warn_beside_error(calls);
+            coordinator.add_error_warnings(calls);
             Err(error)
         }
     }
 }
 
-async fn of_plan<C: Explain>(
-    prepared: &Prepared,
+async fn execute_plan<C: ExplainCoordinator>(
+    prepared: &PreparedStatement,
     values: &[BoundValue],
     options: &QueryOptions,
     client: &ClientState,
@@ -87,7 +87,7 @@ async fn of_plan<C: Explain>(
         }
         // boxed: these are larger than reads and writes, whose future is copied for each request
         Plan::Explain(plan) => Box::pin(explain::execute(plan, values, options, coordinator)).await,
-        Plan::Other => Box::pin(other::execute(prepared, options, client, coordinator)).await,
+        Plan::Other => Box::pin(schema_and_roles::execute(prepared, options, client, coordinator)).await,
     }
 }
 
@@ -103,22 +103,22 @@ async fn truncate<C: Coordinator>(table: &Arc<TableMetadata>, coordinator: &C) -
 /// Executes the statements of a BATCH message.
 pub async fn execute_batch<'s, C: Coordinator>(
     kind: BatchKind,
-    statements: &[(&'s Prepared, &'s [BoundValue])],
+    statements: &[(&'s PreparedStatement, &'s [BoundValue])],
     options: &QueryOptions,
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let plan = |(prepared, values): &(&'s Prepared, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
+    let plan = |(prepared, values): &(&'s PreparedStatement, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
     let plans = statements.iter().map(plan).collect::<Result<Vec<_>, CqlError>>()?;
     if let Some(access) = &client.access {
         for ((prepared, _), (plan, _)) in statements.iter().zip(&plans) {
-            authorize::in_batch(prepared, plan, access)?;
+            authorize::check_batch_statement(prepared, plan, access)?;
         }
     }
     let timestamp = modification::default_timestamp(options, coordinator);
     if statements.iter().any(|(prepared, _)| !prepared.functions.is_empty()) {
         let executed = batch::execute_all(kind, &plans, timestamp, options, coordinator);
-        return Box::pin(watched(executed, coordinator)).await;
+        return Box::pin(with_slow_call_warnings(executed, coordinator)).await;
     }
     batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }
@@ -129,7 +129,7 @@ const COMPARED_MAX: usize = 16;
 
 /// Brings values that were given by name into the order of the bind variables. Of values with one
 /// name the first counts.
-pub fn bind_by_name(prepared: &Prepared, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
+pub fn bind_by_name(prepared: &PreparedStatement, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
     let names = prepared.bind_variables.iter().map(|variable| &*variable.name);
     values_of(names, values).ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))
 }

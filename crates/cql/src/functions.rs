@@ -19,8 +19,8 @@ mod masking;
 mod math;
 mod operations;
 mod resolve;
-pub(crate) mod slow;
-mod table;
+pub(crate) mod slow_calls;
+mod registry;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -40,9 +40,9 @@ pub(crate) use arguments::{Argument, TypeArgument};
 pub(crate) use casts::function_name as cast_name;
 pub(crate) use masking::{is_masking, null_of};
 pub(crate) use operations::{NEGATION, function_name as operation_name};
-pub(crate) use resolve::{Scope, is_made, resolve};
+pub(crate) use resolve::{Scope, has_factory, resolve};
 pub use user::UserFunctionLimits;
-pub(crate) use user::{ARE_OFF, UserAggregate};
+pub(crate) use user::{USER_FUNCTIONS_DISABLED, UserAggregate};
 
 use crate::error::CqlError;
 use crate::scalar::type_name;
@@ -83,7 +83,7 @@ enum Body {
 
 /// The form of the name of a result column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shown {
+enum NameStyle {
     /// `system.f(a, b)`
     Call,
     /// `a + b`
@@ -116,7 +116,7 @@ pub(crate) struct Function {
     /// The type of the value.
     pub returns: CqlType,
     body: Body,
-    shown: Shown,
+    name_style: NameStyle,
     monotonic: Monotonic,
     user: Option<user::UserFunction>,
 }
@@ -124,11 +124,11 @@ pub(crate) struct Function {
 impl Function {
     fn new(name: &str, arguments: &[CqlType], returns: CqlType, body: Body) -> Self {
         let arguments = arguments.to_vec();
-        Self { name: name.into(), arguments, returns, body, shown: Shown::Call, monotonic: Monotonic::No, user: None }
+        Self { name: name.into(), arguments, returns, body, name_style: NameStyle::Call, monotonic: Monotonic::No, user: None }
     }
 
-    fn shown(self, shown: Shown) -> Self {
-        Self { shown, ..self }
+    fn name_style(self, name_style: NameStyle) -> Self {
+        Self { name_style, ..self }
     }
 
     fn monotonic(self, monotonic: Monotonic) -> Self {
@@ -180,11 +180,11 @@ impl Function {
 
     /// The name of a result column.
     pub fn column_name(&self, arguments: &[String]) -> String {
-        match (self.shown, arguments) {
-            (Shown::Operator(symbol), [left, right]) => format!("{left} {symbol} {right}"),
-            (Shown::Negation, [of]) => format!("-{of}"),
-            (Shown::Cast, [of]) => format!("cast({of} as {})", type_name(&self.returns)),
-            (Shown::Count, _) => "count".to_owned(),
+        match (self.name_style, arguments) {
+            (NameStyle::Operator(symbol), [left, right]) => format!("{left} {symbol} {right}"),
+            (NameStyle::Negation, [of]) => format!("-{of}"),
+            (NameStyle::Cast, [of]) => format!("cast({of} as {})", type_name(&self.returns)),
+            (NameStyle::Count, _) => "count".to_owned(),
             _ => format!("{}({})", self.full_name(), arguments.join(", ")),
         }
     }

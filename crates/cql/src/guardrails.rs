@@ -38,7 +38,7 @@ pub struct Guardrails {
 }
 
 /// The text of a guardrail's warning or refusal, as clients get it.
-fn worded(guard: &str, message: &str, reason: &str) -> String {
+fn violation_text(guard: &str, message: &str, reason: &str) -> String {
     let gap = match (reason.is_empty(), message.ends_with('.')) {
         (true, _) => "",
         (false, true) => " ",
@@ -57,5 +57,5 @@ fn ensure(enabled: bool, guard: Guard, feature: &str) -> Result<(), CqlError> {
     if enabled {
         return Ok(());
     }
-    Err(CqlError::Invalid(worded(guard.name, &format!("{feature} is not allowed"), guard.reason)))
+    Err(CqlError::Invalid(violation_text(guard.name, &format!("{feature} is not allowed"), guard.reason)))
 }

@@ -10,7 +10,7 @@ use stdx::Cursor;
 use crate::error::CqlError;
 
 /// The longest partition key, in bytes.
-pub(crate) const MAX_KEY: usize = 65_535;
+pub(crate) const KEY_SIZE_MAX: usize = 65_535;
 
 /// Composes a key. One component is the key itself; of several, each is written as `u16 length,
 /// bytes, 0`.
@@ -21,7 +21,7 @@ pub(crate) fn compose(components: &[Bytes]) -> Result<Bytes, CqlError> {
     let length: usize = components.iter().map(|component| component.len() + 3).sum();
     let mut out = Vec::with_capacity(length);
     for component in components {
-        if component.len() > MAX_KEY {
+        if component.len() > KEY_SIZE_MAX {
             return Err(too_long(component.len()));
         }
         stdx::put_short_bytes(&mut out, component);
@@ -31,7 +31,7 @@ pub(crate) fn compose(components: &[Bytes]) -> Result<Bytes, CqlError> {
 }
 
 fn too_long(length: usize) -> CqlError {
-    CqlError::invalid(format!("Key length of {length} is longer than maximum of {MAX_KEY}"))
+    CqlError::invalid(format!("Key length of {length} is longer than maximum of {KEY_SIZE_MAX}"))
 }
 
 /// Refuses keys that are empty or too long.
@@ -39,7 +39,7 @@ pub(crate) fn check(key: &[u8]) -> Result<(), CqlError> {
     if key.is_empty() {
         return Err(CqlError::invalid("Key may not be empty"));
     }
-    if key.len() > MAX_KEY {
+    if key.len() > KEY_SIZE_MAX {
         return Err(too_long(key.len()));
     }
     Ok(())
@@ -48,7 +48,7 @@ pub(crate) fn check(key: &[u8]) -> Result<(), CqlError> {
 /// Refuses a clustering whose values together are longer than a key may be.
 pub(crate) fn check_clustering(values: &[Option<Bytes>]) -> Result<(), CqlError> {
     match values.iter().flatten().map(Bytes::len).sum() {
-        length if length > MAX_KEY => Err(too_long(length)),
+        length if length > KEY_SIZE_MAX => Err(too_long(length)),
         _ => Ok(()),
     }
 }

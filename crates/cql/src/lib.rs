@@ -46,16 +46,16 @@ mod values;
 
 pub use crate::functions::UserFunctionLimits;
 pub use coordinator::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, Follow, ReadOptions, ReplicaFindings, SchemaChange,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, UpdatePermissions, ReadOptions, ReplicaFindings, SchemaChange,
     WriteOptions,
 };
 pub use error::CqlError;
 pub use execute::{bind_by_name, execute, execute_batch};
-pub use explain::Explain;
+pub use explain::ExplainCoordinator;
 pub use obfuscate::{obfuscate, obfuscate_syntax_error};
 pub use options::{ClientState, Limits, QueryOptions};
 pub use parse::{SyntaxError, parse};
-pub use prepare::{Prepared, prepare};
+pub use prepare::{PreparedStatement, prepare};
 pub use restrictions::view_filter;
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,

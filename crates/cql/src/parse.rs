@@ -99,7 +99,7 @@ struct Parser<'a> {
 }
 
 /// Where to go back to.
-struct Mark<'a> {
+struct Checkpoint<'a> {
     lexer: Lexer<'a>,
     token: Token,
     bind_markers: usize,
@@ -139,15 +139,15 @@ impl<'a> Parser<'a> {
         (next(), next())
     }
 
-    fn mark(&self) -> Mark<'a> {
-        Mark { lexer: self.lexer, token: self.token, bind_markers: self.bind_markers.len(), links: self.links }
+    fn checkpoint(&self) -> Checkpoint<'a> {
+        Checkpoint { lexer: self.lexer, token: self.token, bind_markers: self.bind_markers.len(), links: self.links }
     }
 
-    fn go_back(&mut self, mark: Mark<'a>) {
-        self.lexer = mark.lexer;
-        self.token = mark.token;
-        self.bind_markers.truncate(mark.bind_markers);
-        self.links = mark.links;
+    fn rewind(&mut self, checkpoint: Checkpoint<'a>) {
+        self.lexer = checkpoint.lexer;
+        self.token = checkpoint.token;
+        self.bind_markers.truncate(checkpoint.bind_markers);
+        self.links = checkpoint.links;
     }
 
     #[inline]

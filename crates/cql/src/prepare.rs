@@ -3,7 +3,7 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.QueryProcessor.prepare` and `CQLStatement.Raw.prepare`.
 
-mod explained;
+mod explain;
 mod outdated;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use md5::{Digest, Md5};
 use schema::{Schema, TableMetadata};
 
 use crate::ast::{Modification, Statement};
-use crate::context::Preparing;
+use crate::context::PrepareContext;
 use crate::error::CqlError;
 use crate::functions::Function;
 use crate::parse::parse;
@@ -21,12 +21,12 @@ use crate::statements::batch::{self, BatchPlan};
 use crate::statements::modification::{self, ModificationPlan};
 use crate::statements::select::{self, SelectPlan};
 use crate::values::BoundValue;
-pub(crate) use explained::ExplainPlan;
+pub(crate) use explain::ExplainPlan;
 
 /// A statement that can be executed. It holds the tables of the schema it was prepared against:
-/// [`Prepared::is_outdated`] says whether they have changed since.
+/// [`PreparedStatement::is_outdated`] says whether they have changed since.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedStatement {
     /// The text of the statement.
     pub query: Arc<str>,
     /// The keyspace in which unqualified names were looked up.
@@ -67,7 +67,7 @@ pub(crate) enum Plan {
     Other,
 }
 
-impl Prepared {
+impl PreparedStatement {
     /// The id that drivers are given: the MD5 of keyspace and text; of a qualified statement, of
     /// the text alone.
     pub fn id(&self) -> [u8; 16] {
@@ -125,22 +125,22 @@ pub fn statement_id(query: &str, keyspace: Option<&str>) -> [u8; 16] {
 }
 
 /// Prepares one statement. `keyspace` is that of the connection or request, for unqualified names.
-pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Prepared, CqlError> {
+pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<PreparedStatement, CqlError> {
     let parsed = parse(query).map_err(|error| CqlError::Syntax(error.to_string()))?;
-    let mut preparing = Preparing::new(schema, &parsed.bind_markers);
-    let plan = plan(&mut preparing, &parsed.statement, keyspace)?;
+    let mut context = PrepareContext::new(schema, &parsed.bind_markers);
+    let plan = plan(&mut context, &parsed.statement, keyspace)?;
     let result_metadata = match &plan {
         Plan::Select(plan) => Arc::clone(&plan.metadata),
         Plan::Explain(plan) => Arc::clone(&plan.metadata),
         _ => Arc::default(),
     };
     let qualified = is_qualified(&parsed.statement);
-    let partition_key_bind_indexes = key_columns(&plan).map(|count| preparing.key_markers(count)).unwrap_or_default();
-    let functions = std::mem::take(&mut preparing.used);
-    let bind_variables = preparing.into_bind_variables()?;
+    let partition_key_bind_indexes = key_columns(&plan).map(|count| context.key_markers(count)).unwrap_or_default();
+    let functions = std::mem::take(&mut context.used);
+    let bind_variables = context.into_bind_variables()?;
     let is_variable = |index: &u16| usize::from(*index) < bind_variables.len();
     assert!(partition_key_bind_indexes.iter().all(is_variable), "the routing key is made of bind variables");
-    Ok(Prepared {
+    Ok(PreparedStatement {
         query: Arc::from(query),
         keyspace: keyspace.map(Arc::from),
         qualified,
@@ -152,28 +152,28 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
     })
 }
 
-fn plan(preparing: &mut Preparing<'_>, statement: &Statement<'_>, keyspace: Option<&str>) -> Result<Plan, CqlError> {
+fn plan(context: &mut PrepareContext<'_>, statement: &Statement<'_>, keyspace: Option<&str>) -> Result<Plan, CqlError> {
     Ok(match statement {
-        Statement::Select(select) => Plan::Select(select::prepare(preparing, select, keyspace)?),
+        Statement::Select(select) => Plan::Select(select::prepare(context, select, keyspace)?),
         Statement::Insert(insert) => {
-            Plan::Modification(validated(modification::prepare_insert(preparing, insert, keyspace)?)?)
+            Plan::Modification(validated(modification::prepare_insert(context, insert, keyspace)?)?)
         }
         Statement::Update(update) => {
-            Plan::Modification(validated(modification::prepare_update(preparing, update, keyspace)?)?)
+            Plan::Modification(validated(modification::prepare_update(context, update, keyspace)?)?)
         }
         Statement::Delete(delete) => {
-            Plan::Modification(validated(modification::prepare_delete(preparing, delete, keyspace)?)?)
+            Plan::Modification(validated(modification::prepare_delete(context, delete, keyspace)?)?)
         }
-        Statement::Batch(batch) => Plan::Batch(batch::prepare(preparing, batch, keyspace)?),
+        Statement::Batch(batch) => Plan::Batch(batch::prepare(context, batch, keyspace)?),
         Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
         Statement::Truncate(name) => {
-            let table = preparing.table(name, keyspace)?;
+            let table = context.table(name, keyspace)?;
             crate::statements::check_dependents(&table)?;
             Plan::Truncate(table)
         }
         Statement::Explain(explain) => {
-            let explained = plan(preparing, &explain.statement, keyspace)?;
-            Plan::Explain(Box::new(ExplainPlan::new(preparing, explained, explain.analyze)))
+            let explained = plan(context, &explain.statement, keyspace)?;
+            Plan::Explain(Box::new(ExplainPlan::new(context, explained, explain.analyze)))
         }
         other => {
             crate::auth::check_applicable(other)?;

@@ -184,7 +184,7 @@ pub(crate) struct Restrictions {
     /// Rows have to be filtered: no index answers every condition.
     pub needs_filtering: bool,
     /// Rows would have to be filtered if attached indexes alone were used.
-    pub left_by_attached: bool,
+    pub unanswered_by_attached: bool,
     /// Why a read is refused when it is executed: rows would have to be filtered by several columns
     /// together. None: it is not.
     pub refused: Option<&'static str>,

@@ -32,7 +32,7 @@ use crate::result::{Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet};
 
 /// The request that a statement on roles belongs to: the user who asks, and the roles at that
 /// moment.
-pub(crate) struct Asking<'a, C> {
+pub(crate) struct RoleRequest<'a, C> {
     coordinator: &'a C,
     options: &'a QueryOptions,
     roles: Arc<Roles>,
@@ -65,28 +65,28 @@ pub(crate) async fn execute<C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let names = names_in(statement);
+    let names = roles_named_in(statement);
     let needed = names.as_deref().map_or(RolesOf::Everybody, RolesOf::Named);
     let roles = coordinator.roles(needed).await?;
     let (access, keyspace) = (client.access.as_deref(), client.keyspace.as_deref());
-    let asking = Asking { coordinator, options, roles, access, keyspace };
+    let request = RoleRequest { coordinator, options, roles, access, keyspace };
     match statement {
-        Statement::CreateRole(create) => asking.create(create).await,
-        Statement::AlterRole(alter) => asking.alter(alter).await,
-        Statement::DropRole(drop) => asking.drop_role(drop).await,
-        Statement::ListRoles(list) => asking.list_roles(list),
-        Statement::AddIdentity(add) => asking.add_identity(add).await,
-        Statement::DropIdentity(drop) => asking.drop_identity(drop).await,
-        Statement::ChangePermissions(change) => asking.change_permissions(change).await,
-        Statement::ChangeRole(change) => asking.change_role(change).await,
-        Statement::ListPermissions(list) => asking.list_permissions(list),
+        Statement::CreateRole(create) => request.create(create).await,
+        Statement::AlterRole(alter) => request.alter(alter).await,
+        Statement::DropRole(drop) => request.drop_role(drop).await,
+        Statement::ListRoles(list) => request.list_roles(list),
+        Statement::AddIdentity(add) => request.add_identity(add).await,
+        Statement::DropIdentity(drop) => request.drop_identity(drop).await,
+        Statement::ChangePermissions(change) => request.change_permissions(change).await,
+        Statement::ChangeRole(change) => request.change_role(change).await,
+        Statement::ListPermissions(list) => request.list_permissions(list),
         _ => Err(CqlError::Server("not a statement on roles".to_owned())),
     }
 }
 
 /// The roles that a statement has to know; None: all of them, or their identities or CIDR groups.
 /// Fewer roles are on fewer nodes, which may not all be up.
-fn names_in<'a>(statement: &'a Statement<'_>) -> Option<Vec<&'a str>> {
+fn roles_named_in<'a>(statement: &'a Statement<'_>) -> Option<Vec<&'a str>> {
     match statement {
         Statement::AlterRole(alter) if !alter.options.iter().any(is_of_cidr) => Some(vec![alter.name.as_str()]),
         Statement::ChangeRole(change) => Some(vec![change.role.as_str(), change.grantee.as_str()]),
@@ -103,13 +103,13 @@ fn is_of_cidr(option: &RoleOption<'_>) -> bool {
     matches!(option, RoleOption::Cidrs(_) | RoleOption::AllCidrs)
 }
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     fn is_super(&self) -> bool {
         self.access.is_some_and(|access| access.is_super)
     }
 
     /// The permission is needed; the refusal does not say which.
-    fn needs(&self, permission: Permission, resource: &Resource) -> Result<(), CqlError> {
+    fn check_permission(&self, permission: Permission, resource: &Resource) -> Result<(), CqlError> {
         let Some(access) = self.access else { return Ok(()) };
         access.check(permission, resource).map_err(|_| {
             let user = &access.user;
@@ -119,7 +119,7 @@ impl<C: Coordinator> Asking<'_, C> {
 
     /// The access of the user. A client that has not logged in is refused: it learns nothing of
     /// roles.
-    fn logged_in(&self) -> Result<&Access, CqlError> {
+    fn require_login(&self) -> Result<&Access, CqlError> {
         let Some(access) = self.access else {
             return Err(unauthorized("You have to be logged in and not anonymous to perform this request"));
         };
@@ -132,7 +132,7 @@ fn unauthorized(message: impl Into<String>) -> CqlError {
     CqlError::Unauthorized(message.into())
 }
 
-fn done() -> Answer {
+fn void_answer() -> Answer {
     CqlResult::Void.into()
 }
 

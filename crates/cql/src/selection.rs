@@ -4,13 +4,13 @@
 //! Agrees with `org.apache.cassandra.cql3.selection`.
 
 mod aggregate;
-mod fresh;
+mod row_ids;
 mod mask;
-mod masked;
+mod apply_masks;
 mod node;
 mod prepare;
 mod row;
-mod stamps;
+mod cell_attributes;
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use schema::{ColumnId, TableMetadata};
 use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
-use fresh::Fresh;
+use row_ids::RowIds;
 pub(crate) use mask::Mask;
-pub(crate) use prepare::{Found, prepare, prepare_group};
+pub(crate) use prepare::{PreparedSelection, prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
-use stamps::Stamped;
+use cell_attributes::AttributeTarget;
 
 use crate::ast::CellAttribute;
 use crate::context::Bindings;
@@ -49,11 +49,11 @@ pub(crate) enum Selector {
     /// A constant or a bound value.
     Term(Term),
     /// `writetime`, `maxwritetime` or `ttl` of a column or a part of one.
-    Attribute(CellAttribute, Box<Stamped>),
+    Attribute(CellAttribute, Box<AttributeTarget>),
     /// A call of a function.
     Call(Arc<Function>, Vec<Selector>),
     /// `uuid()` or `now()`: an id of its own for each row.
-    Fresh(Fresh),
+    RowId(RowIds),
     /// A field of a user type.
     Field(Box<Selector>, usize),
     /// An element of a map or set; the type is that of the collection.
@@ -163,8 +163,8 @@ impl Selector {
     pub fn bind(&mut self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
         match self {
             Self::Term(term) => *term = Term::Constant(term.eval_option(bindings)?),
-            Self::Column(_) | Self::Aggregate(_) | Self::Fresh(_) => {}
-            Self::Attribute(_, stamped) => stamped.bind(bindings)?,
+            Self::Column(_) | Self::Aggregate(_) | Self::RowId(_) => {}
+            Self::Attribute(_, target) => target.bind(bindings)?,
             Self::Call(function, arguments) => {
                 for argument in arguments.iter_mut() {
                     argument.bind_argument(bindings, function)?;
@@ -176,8 +176,8 @@ impl Selector {
                         Err(_) if function.is_user_defined() => return Ok(()),
                         value => value?,
                     };
-                    *self = match value.as_deref().and_then(Fresh::new).filter(|_| function.gives_ids()) {
-                        Some(fresh) => Self::Fresh(fresh),
+                    *self = match value.as_deref().and_then(RowIds::new).filter(|_| function.gives_ids()) {
+                        Some(row_ids) => Self::RowId(row_ids),
                         None => Self::Term(Term::Constant(value)),
                     };
                 }
@@ -285,8 +285,8 @@ impl Selector {
             Self::Column(column) => row.value(column),
             Self::Term(Term::Constant(value)) => value.clone(),
             Self::Term(_) => return Err(CqlError::Server("a selector was not bound".into())),
-            Self::Fresh(fresh) => Some(fresh.of_row(row)),
-            Self::Attribute(attribute, stamped) => stamped.value(*attribute, row)?,
+            Self::RowId(row_ids) => Some(row_ids.of_row(row)),
+            Self::Attribute(attribute, target) => target.value(*attribute, row)?,
             Self::Call(function, arguments) => function.evaluate(&values_of(arguments, row)?, &NoSources)?,
             Self::Field(inner, field) => match inner.value(row)? {
                 Some(value) => values::split_tuple(&value)?.into_iter().nth(*field).flatten(),

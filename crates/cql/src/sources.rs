@@ -1,7 +1,7 @@
 //! Clocks and ids that functions ask for.
 //!
 //! The coordinator of a statement implements them. Constants and pure functions are evaluated with
-//! [`NoSources`], the changes of a conditional transaction with [`InTransaction`].
+//! [`NoSources`], the changes of a conditional transaction with [`TransactionSources`].
 
 use std::cell::Cell;
 
@@ -42,20 +42,20 @@ pub(crate) struct ElementPlace {
 /// placed by the time of its ballot, not by a clock: ballots ascend from one transaction of a
 /// partition to the next whatever the clocks of coordinators do, so what is appended later stands
 /// later. Agrees with `CQL3CasRequest.CASUpdateParameters`.
-pub(crate) struct InTransaction<'s> {
+pub(crate) struct TransactionSources<'s> {
     sources: &'s dyn Sources,
     micros: i64,
     given: Cell<u32>,
 }
 
-impl<'s> InTransaction<'s> {
+impl<'s> TransactionSources<'s> {
     /// Sources of a transaction with this timestamp, microseconds since 1970.
     pub fn new(sources: &'s dyn Sources, micros: i64) -> Self {
         Self { sources, micros, given: Cell::new(0) }
     }
 }
 
-impl Sources for InTransaction<'_> {
+impl Sources for TransactionSources<'_> {
     fn micros(&self) -> i64 {
         self.sources.micros()
     }

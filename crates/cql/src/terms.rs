@@ -8,7 +8,7 @@ mod assign;
 mod call;
 mod json;
 mod literal;
-mod types_of;
+mod type_inference;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use types::{CqlType, UserType};
 pub(crate) use assign::{TermArgument, is_assignable};
 pub(crate) use json::{JsonColumn, JsonSource};
 pub(crate) use literal::{field_receiver, prepare};
-pub(crate) use types_of::{common_type, compatible_type, exact_type, preferred_type, resolve_type};
+pub(crate) use type_inference::{common_type, compatible_type, exact_type, preferred_type, resolve_type};
 
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -90,7 +90,7 @@ impl Term {
                 let BoundValue::Bytes(bytes) = value else { return Ok(value.clone()) };
                 values::check_count(ty, bytes)?;
                 scalar::validate(ty, bytes)?;
-                Ok(BoundValue::Bytes(values::in_order(ty, bytes)?))
+                Ok(BoundValue::Bytes(values::as_stored(ty, bytes)?))
             }
             Self::Composite(composite) => composite.eval(bindings),
             Self::Json(column) => column.eval(bindings),

@@ -16,7 +16,7 @@ use crate::functions::VALUE_BYTES_MAX;
 
 mod bound;
 
-pub(crate) use bound::in_order;
+pub(crate) use bound::as_stored;
 
 /// A bound value.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use allocation_counter::{AllocationInfo, measure};
 use bytes::Bytes;
-use cql::ddl::restore::{Restoring, restore};
+use cql::ddl::restore::{RestoreOptions, restore};
 use cql::{
-    BoundValue, CasPartition, CasRequest, ClientState, Coordinator, CqlError, Prepared, QueryOptions, ReadOptions,
+    BoundValue, CasPartition, CasRequest, ClientState, Coordinator, CqlError, PreparedStatement, QueryOptions, ReadOptions,
     SchemaChange, SchemaEvent, WriteOptions,
 };
 use rows::{Mutation, PartitionHead, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Unfiltered};
@@ -70,7 +70,7 @@ impl Coordinator for NoSchema {
     }
 }
 
-impl cql::Explain for NoSchema {}
+impl cql::ExplainCoordinator for NoSchema {}
 
 /// A schema with this many tables besides `k.t`.
 fn schema(others: usize) -> Arc<Schema> {
@@ -78,7 +78,7 @@ fn schema(others: usize) -> Arc<Schema> {
         CREATE TABLE k.t (a int, b text, c int, v int, w text, s set<int>, PRIMARY KEY ((a, b), c));"
         .to_owned();
     (0..others).for_each(|number| text += &format!("CREATE TABLE k.other{number} (k int PRIMARY KEY);"));
-    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    let restoring = RestoreOptions { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
     Arc::new(restore(&text, &restoring, Schema::default()).expect("statements").schema)
 }
 
@@ -91,7 +91,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 /// The allocations of one execution.
 fn cost(text: &str, schema: &Arc<Schema>, values: &[BoundValue]) -> AllocationInfo {
-    let mut prepared: Prepared = cql::prepare(text, None, schema).expect(text);
+    let mut prepared: PreparedStatement = cql::prepare(text, None, schema).expect(text);
     // nothing to parse is left
     prepared.query = Arc::from("");
     let (options, client) = (QueryOptions::default(), ClientState::default());
@@ -137,7 +137,7 @@ fn a_row_of_json_is_parsed_once() {
     const COLUMNS: usize = 100;
     let columns: String = (0..COLUMNS).map(|at| format!("c{at} int, ")).collect();
     let table = format!("CREATE TABLE k.wide ({columns}PRIMARY KEY (c0))");
-    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    let restoring = RestoreOptions { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
     let wide = Arc::new(restore(&table, &restoring, schema(0).as_ref().clone()).expect("a statement").schema);
     let members: Vec<_> = (0..COLUMNS).map(|at| format!("\"c{at}\": {at}")).collect();
     let object = format!("{{{}}}", members.join(", "));

@@ -1,6 +1,6 @@
 //! The syntax tree of a body, as written: names are not resolved, types are not checked.
 
-use crate::refusal::Place;
+use crate::compile_error::Place;
 
 /// A type as written.
 #[derive(Clone, PartialEq, Debug)]

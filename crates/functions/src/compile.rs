@@ -15,15 +15,15 @@ use types::{CqlType, UserType};
 use crate::ast::{Expr, Kind, TypeName};
 use crate::class::{JavaClass, Prim, Type};
 use crate::machine::Value;
-use crate::machine::code::{Ex, Label, Program};
+use crate::machine::code::{ExprCode, Label, Program};
 use crate::parser;
-use crate::refusal::{Place, Refusal};
+use crate::compile_error::{Place, CompileError};
 
-type Result<T> = std::result::Result<T, Refusal>;
+type Result<T> = std::result::Result<T, CompileError>;
 
 /// The outside of a body: names and types of the arguments, the result, and whether null is an
 /// argument.
-pub(crate) struct Outline<'a> {
+pub(crate) struct BodySignature<'a> {
     pub arguments: &'a [(String, CqlType)],
     pub returns: &'a CqlType,
     pub called_on_null: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Outline<'a> {
 /// An expression with its static type.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    pub ex: Ex,
+    pub ex: ExprCode,
     pub ty: Type,
     /// The value of a constant expression of a primitive type.
     pub constant: Option<Value>,
@@ -42,12 +42,12 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    fn new(ex: Ex, ty: Type) -> Self {
+    fn new(ex: ExprCode, ty: Type) -> Self {
         Self { ex, ty, constant: None, text: None }
     }
 
     fn constant(value: Value, prim: Prim) -> Self {
-        Self { constant: Some(value), ..Self::new(Ex::Const(value), Type::Prim(prim)) }
+        Self { constant: Some(value), ..Self::new(ExprCode::Const(value), Type::Prim(prim)) }
     }
 }
 
@@ -95,14 +95,14 @@ struct Compiler {
 }
 
 /// Compiles a body.
-pub(crate) fn compile(outline: &Outline<'_>, body: &str) -> Result<Program> {
+pub(crate) fn compile(signature: &BodySignature<'_>, body: &str) -> Result<Program> {
     let statements = parser::parse(body)?;
-    let returns = Type::of_cql(outline.returns, !outline.called_on_null);
+    let returns = Type::of_cql(signature.returns, !signature.called_on_null);
     let mut compiler = Compiler {
         program: Program {
-            arguments: outline.arguments.to_vec(),
-            returns: Some(outline.returns.clone()),
-            user_types: outline.user_types.to_vec(),
+            arguments: signature.arguments.to_vec(),
+            returns: Some(signature.returns.clone()),
+            user_types: signature.user_types.to_vec(),
             ..Program::default()
         },
         variables: Vec::new(),
@@ -113,16 +113,16 @@ pub(crate) fn compile(outline: &Outline<'_>, body: &str) -> Result<Program> {
         catching: Vec::new(),
     };
     let start = Place { line: 1, column: 1 };
-    for (name, ty) in outline.arguments {
-        let ty = Type::of_cql(ty, !outline.called_on_null);
+    for (name, ty) in signature.arguments {
+        let ty = Type::of_cql(ty, !signature.called_on_null);
         compiler.declare(name, ty, start)?;
     }
-    compiler.program.used = vec![false; outline.arguments.len()];
+    compiler.program.used = vec![false; signature.arguments.len()];
     let (code, completes) = compiler.block(&statements)?;
     if completes {
         let lines = body.lines().count().max(1);
         let place = Place { line: u32::try_from(lines).unwrap_or(u32::MAX), column: 1 };
-        return Err(Refusal::new(place, format!("This method must return a result of type {}", compiler.result())));
+        return Err(CompileError::new(place, format!("This method must return a result of type {}", compiler.result())));
     }
     for variable in &compiler.variables {
         if let (Some(place), 2..) = (variable.captured, variable.sets) {
@@ -130,7 +130,7 @@ pub(crate) fn compile(outline: &Outline<'_>, body: &str) -> Result<Program> {
                 "Local variable {} defined in an enclosing scope must be final or effectively final",
                 variable.name
             );
-            return Err(Refusal::new(place, text));
+            return Err(CompileError::new(place, text));
         }
     }
     compiler.program.body = code;
@@ -151,10 +151,10 @@ impl Compiler {
         /// More variables than any body has.
         const VARIABLES_MAX: usize = 4096;
         if self.variables.iter().any(|known| known.is_visible && known.name == name) {
-            return Err(Refusal::new(place, format!("Duplicate local variable {name}")));
+            return Err(CompileError::new(place, format!("Duplicate local variable {name}")));
         }
         if self.variables.len() >= VARIABLES_MAX {
-            return Err(Refusal::new(place, "The code has too many variables"));
+            return Err(CompileError::new(place, "The code has too many variables"));
         }
         let slot = self.variables.len() as u16;
         let lambda = self.captures.len() - 1;
@@ -225,13 +225,13 @@ impl Compiler {
                     if !argument.is_reference() {
                         let text =
                             format!("Syntax error on token \"{argument}\", Dimensions expected after this token");
-                        return Err(Refusal::new(name.place, text));
+                        return Err(CompileError::new(name.place, text));
                     }
                     arguments.push(argument);
                 }
                 if !arguments.is_empty() && arguments.len() != class.arity() {
                     let text = format!("Incorrect number of arguments for type {}", class.name());
-                    return Err(Refusal::new(name.place, text));
+                    return Err(CompileError::new(name.place, text));
                 }
                 Type::Class(class, arguments)
             }
@@ -240,7 +240,7 @@ impl Compiler {
                     "{} cannot be resolved to a type, or is not supported in user-defined functions",
                     name.name
                 );
-                return Err(Refusal::new(name.place, text));
+                return Err(CompileError::new(name.place, text));
             }
         };
         for _ in 0..name.dimensions {
@@ -275,5 +275,5 @@ impl Compiler {
 }
 
 fn mismatch<T>(place: Place, from: &Type, to: &Type) -> Result<T> {
-    Err(Refusal::new(place, format!("Type mismatch: cannot convert from {from} to {to}")))
+    Err(CompileError::new(place, format!("Type mismatch: cannot convert from {from} to {to}")))
 }

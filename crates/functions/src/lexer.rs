@@ -6,7 +6,7 @@
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use crate::refusal::{Place, Refusal};
+use crate::compile_error::{Place, CompileError};
 
 /// A word.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,7 +39,7 @@ const SYMBOLS: [&str; 48] = [
 ];
 
 /// Splits a body into words. The last one is [`Token::End`].
-pub(crate) fn tokens(body: &str) -> Result<Vec<(Token, Place)>, Refusal> {
+pub(crate) fn tokens(body: &str) -> Result<Vec<(Token, Place)>, CompileError> {
     let chars: Vec<char> = body.chars().collect();
     let mut lexer = Lexer { chars: &chars, at: 0, place: Place { line: 1, column: 1 } };
     let mut out = Vec::new();
@@ -78,12 +78,12 @@ impl Lexer<'_> {
         Some(found)
     }
 
-    fn refuse<T>(&self, text: &str) -> Result<T, Refusal> {
-        Err(Refusal::new(self.place, text))
+    fn refuse<T>(&self, text: &str) -> Result<T, CompileError> {
+        Err(CompileError::new(self.place, text))
     }
 
     /// Skips blanks and comments.
-    fn blanks(&mut self) -> Result<(), Refusal> {
+    fn blanks(&mut self) -> Result<(), CompileError> {
         loop {
             match (self.peek(0), self.peek(1)) {
                 (Some(c), _) if c.is_whitespace() => {
@@ -106,7 +106,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn token(&mut self) -> Result<Token, Refusal> {
+    fn token(&mut self) -> Result<Token, CompileError> {
         let Some(first) = self.peek(0) else { return Ok(Token::End) };
         if first.is_alphabetic() || first == '_' || first == '$' {
             let mut word = String::new();
@@ -160,7 +160,7 @@ impl Lexer<'_> {
     }
 
     /// One character of a string or character constant, escapes included.
-    fn unit(&mut self, out: &mut Vec<u16>) -> Result<(), Refusal> {
+    fn unit(&mut self, out: &mut Vec<u16>) -> Result<(), CompileError> {
         let Some(c) = self.next() else { return self.refuse("Unexpected end of a constant") };
         if c != '\\' {
             out.extend_from_slice(c.encode_utf16(&mut [0; 2]));
@@ -207,7 +207,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Token, Refusal> {
+    fn number(&mut self) -> Result<Token, CompileError> {
         let mut text = String::new();
         let radix = match (self.peek(0), self.peek(1)) {
             (Some('0'), Some('x' | 'X')) => 16,

@@ -21,7 +21,7 @@ mod lexer;
 mod library;
 mod machine;
 mod parser;
-mod refusal;
+mod compile_error;
 #[cfg(test)]
 mod tests;
 mod wasm;
@@ -32,7 +32,7 @@ use types::{CqlType, UserType};
 
 use crate::machine::code::Program;
 use crate::machine::{Flow, Machine, Stop, Value};
-pub use refusal::Refusal;
+pub use compile_error::CompileError;
 pub use wasm::WASM_BODY_SIZE_MAX;
 
 /// The largest Java body in bytes. Larger ones are refused.
@@ -96,18 +96,18 @@ pub fn compile_wasm(signature: &Signature, body: &str) -> Result<Function, Strin
 }
 
 /// Compiles a Java body. `user_types` are those of the function's keyspace, for `udfContext`.
-pub fn compile(signature: &Signature, body: &str, user_types: &[Arc<UserType>]) -> Result<Function, Refusal> {
+pub fn compile(signature: &Signature, body: &str, user_types: &[Arc<UserType>]) -> Result<Function, CompileError> {
     if body.len() > BODY_SIZE_MAX {
         let text = format!("The body has {} bytes, more than {BODY_SIZE_MAX}", body.len());
-        return Err(Refusal { line: 1, column: 1, text });
+        return Err(CompileError { line: 1, column: 1, text });
     }
-    let outline = compile::Outline {
+    let body_signature = compile::BodySignature {
         arguments: &signature.arguments,
         returns: &signature.returns,
         called_on_null: signature.called_on_null,
         user_types,
     };
-    let program = compile::compile(&outline, body)?;
+    let program = compile::compile(&body_signature, body)?;
     let (returns, called_on_null) = (signature.returns.clone(), signature.called_on_null);
     Ok(Function(Body::Java(JavaFunction { program, returns, called_on_null })))
 }

@@ -32,13 +32,13 @@ pub(crate) struct Method {
 
 /// The methods of a class by name; constructors are called `new`.
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct MethodTable {
     methods: BTreeMap<(JavaClass, String), Vec<Method>>,
 }
 
 /// All methods.
-pub(crate) static LIBRARY: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table::default();
+pub(crate) static LIBRARY: LazyLock<MethodTable> = LazyLock::new(|| {
+    let mut table = MethodTable::default();
     lang::declare(&mut table);
     text::declare(&mut table);
     math::declare(&mut table);
@@ -48,9 +48,9 @@ pub(crate) static LIBRARY: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-impl Table {
+impl MethodTable {
     /// Adds methods of a class.
-    fn on(&mut self, class: JavaClass, methods: &[(&str, Body)]) {
+    fn add_methods(&mut self, class: JavaClass, methods: &[(&str, Body)]) {
         for (signature, body) in methods {
             let (name, method) = read(signature, *body);
             self.methods.entry((class, name)).or_default().push(method);

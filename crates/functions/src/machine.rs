@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs with one more level of depth.
-    pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH_MAX {
             return Err(Stop::Depth);
         }

@@ -6,7 +6,7 @@
 
 use crate::ast::{Catch, Declarator, Expr, Group, Kind, LambdaBody, Stmt, StmtKind, TypeName};
 use crate::lexer::{self, Token};
-use crate::refusal::{Place, Refusal};
+use crate::compile_error::{Place, CompileError};
 
 /// The largest height of a tree. Later phases recurse over it on the stack of a worker.
 pub(crate) const HEIGHT_MAX: usize = 96;
@@ -61,7 +61,7 @@ const KEYWORDS: [&str; 43] = [
     "while",
 ];
 
-type Result<T> = std::result::Result<T, Refusal>;
+type Result<T> = std::result::Result<T, CompileError>;
 
 /// Parses the body of a method.
 pub(crate) fn parse(body: &str) -> Result<Vec<Stmt>> {
@@ -139,11 +139,11 @@ impl Parser<'_> {
             Token::End => " (found the end of the body)".to_owned(),
             _ => String::new(),
         };
-        Err(Refusal::new(self.place(), text.into() + &shown))
+        Err(CompileError::new(self.place(), text.into() + &shown))
     }
 
     fn outside<T>(&self, what: &str) -> Result<T> {
-        Err(Refusal::new(self.place(), format!("{what} not supported in user-defined functions")))
+        Err(CompileError::new(self.place(), format!("{what} not supported in user-defined functions")))
     }
 
     /// An identifier.
@@ -158,7 +158,7 @@ impl Parser<'_> {
         }
     }
 
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > HEIGHT_MAX {
             return self.too_deep();
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 
     fn too_deep<T>(&self) -> Result<T> {
-        Err(Refusal::new(self.place(), format!("The code is nested deeper than {HEIGHT_MAX} levels")))
+        Err(CompileError::new(self.place(), format!("The code is nested deeper than {HEIGHT_MAX} levels")))
     }
 
     /// Tries a rule, and steps back if it does not apply.
@@ -185,7 +185,7 @@ impl Parser<'_> {
     }
 
     fn type_name(&mut self) -> Result<TypeName> {
-        self.deeper(Self::type_name_inner)
+        self.nested(Self::type_name_inner)
     }
 
     fn type_name_inner(&mut self) -> Result<TypeName> {
@@ -266,7 +266,7 @@ impl Parser<'_> {
 
     fn statement(&mut self) -> Result<Stmt> {
         let place = self.place();
-        let kind = self.deeper(Self::statement_kind)?;
+        let kind = self.nested(Self::statement_kind)?;
         Ok(Stmt { place, kind })
     }
 
@@ -351,7 +351,7 @@ impl Parser<'_> {
                 if self.is("@") {
                     return self.outside("Annotations are");
                 }
-                if self.declaration_stands_here() {
+                if self.at_declaration() {
                     return self.declaration();
                 }
                 let expression = self.expression()?;
@@ -365,7 +365,7 @@ impl Parser<'_> {
     }
 
     /// Whether a type and a name stand here.
-    fn declaration_stands_here(&mut self) -> bool {
+    fn at_declaration(&mut self) -> bool {
         let (at, depth) = (self.at, self.depth);
         let found = self.type_name().is_ok()
             && self.name().is_ok()
@@ -406,7 +406,7 @@ impl Parser<'_> {
         let mut elements = Vec::new();
         while !self.accept("}") {
             let element =
-                if self.is("{") { self.deeper(|parser| parser.array_literal(None))? } else { self.expression()? };
+                if self.is("{") { self.nested(|parser| parser.array_literal(None))? } else { self.expression()? };
             elements.push(element);
             if !self.accept(",") {
                 self.expect("}")?;
@@ -433,7 +433,7 @@ impl Parser<'_> {
         }
         let mut first = Vec::new();
         let place = self.place();
-        if self.is_word("final") || self.declaration_stands_here() {
+        if self.is_word("final") || self.at_declaration() {
             first.push(Stmt { place, kind: self.declaration()? });
         } else {
             for value in self.expressions(";")? {
@@ -520,7 +520,7 @@ impl Parser<'_> {
     }
 
     fn expression(&mut self) -> Result<Expr> {
-        self.deeper(Self::assignment)
+        self.nested(Self::assignment)
     }
 
     fn assignment(&mut self) -> Result<Expr> {
@@ -594,7 +594,7 @@ impl Parser<'_> {
         }
         let then = self.expression()?;
         self.expect(":")?;
-        let other = self.deeper(|parser| match parser.lambda()? {
+        let other = self.nested(|parser| match parser.lambda()? {
             Some(lambda) => Ok(lambda),
             None => parser.conditional(),
         })?;
@@ -657,7 +657,7 @@ impl Parser<'_> {
             let kind = if operator == "instanceof" {
                 Kind::InstanceOf(Box::new(left), self.type_name()?)
             } else {
-                let right = self.deeper(|parser| parser.binary(precedence))?;
+                let right = self.nested(|parser| parser.binary(precedence))?;
                 Kind::Binary(operator, Box::new(left), Box::new(right))
             };
             left = Expr { place, kind };
@@ -669,20 +669,20 @@ impl Parser<'_> {
         let place = self.place();
         for (symbol, change) in [("++", 1), ("--", -1)] {
             if self.accept(symbol) {
-                let target = self.deeper(Self::unary)?;
+                let target = self.nested(Self::unary)?;
                 return Ok(Expr { place, kind: Kind::Step(change, false, Box::new(target)) });
             }
         }
         for symbol in ["-", "+", "!", "~"] {
             if self.accept(symbol) {
-                let of = self.deeper(Self::unary)?;
+                let of = self.nested(Self::unary)?;
                 return Ok(Expr { place, kind: Kind::Unary(symbol, Box::new(of)) });
             }
         }
         if self.is("(")
             && let Some(ty) = self.attempt(Self::cast_type)
         {
-            let of = self.deeper(|parser| match parser.lambda()? {
+            let of = self.nested(|parser| match parser.lambda()? {
                 Some(lambda) => Ok(lambda),
                 None => parser.unary(),
             })?;

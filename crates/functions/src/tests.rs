@@ -13,7 +13,7 @@ fn ty(text: &str) -> CqlType {
 }
 
 /// Compiles a body for `name type, …` and a result type.
-fn function(arguments: &str, returns: &str, body: &str) -> Result<Function, Refusal> {
+fn function(arguments: &str, returns: &str, body: &str) -> Result<Function, CompileError> {
     let arguments = arguments
         .split(';')
         .filter_map(|argument| argument.trim().split_once(' '))

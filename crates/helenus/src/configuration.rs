@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, RackDc, Snitch};
 use env::Env;
-use server::directory::{self, Told};
+use server::directory::{self, DirectoryOptions};
 
 use crate::arguments::Serve;
 use crate::metadata_service::MetadataService;
@@ -140,9 +140,9 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
     if is_read || options.read_only {
         return Ok(());
     }
-    let told = Told { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
+    let directory_options = DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
     // the start itself says what is in the way of a directory
-    let Ok(found) = directory::recognise(env, &told, config) else { return Ok(()) };
+    let Ok(found) = directory::locate(env, &directory_options, config) else { return Ok(()) };
     // of whatever point: somebody may have started the node with another one than the file names
     let is_noted = env.disk.exists(&found.commitlog.join(RESTORED_FILE));
     let waits = |data: &PathBuf| {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use config::Config;
 use doctor::{Asked, Finding, Level};
 use env::Env;
-use server::directory::{self, Told};
+use server::directory::{self, DirectoryOptions};
 
 use crate::arguments::{Doctor, Serve};
 use crate::{configuration, serve, unhonoured};
@@ -84,8 +84,8 @@ fn of_config(config: &Config, is_lenient: bool) -> Finding {
 
 fn directories(env: &Env, options: &Serve, config: &Config) -> Result<(Vec<PathBuf>, PathBuf), String> {
     let data_dir: &Path = &options.data_dir;
-    let told = Told { data_dir, schema_file: options.schema.as_deref(), read_only: options.read_only };
-    directory::recognise(env, &told, config).map(|found| (found.data, found.commitlog))
+    let directory_options = DirectoryOptions { data_dir, schema_file: options.schema.as_deref(), read_only: options.read_only };
+    directory::locate(env, &directory_options, config).map(|found| (found.data, found.commitlog))
 }
 
 /// The ports that the node will listen on.

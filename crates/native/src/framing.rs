@@ -13,14 +13,14 @@ use transport::limits::LARGE_BODY;
 
 /// An envelope that is not decoded.
 #[derive(Debug)]
-pub(crate) enum Unusable {
+pub(crate) enum UnusableFrame {
     /// The envelope is over the limit; its body is being thrown away.
     TooLarge(Header),
     /// Bytes after which no message can be found any more: the connection has to be closed.
     Broken(HeaderError),
 }
 
-impl From<HeaderError> for Unusable {
+impl From<HeaderError> for UnusableFrame {
     fn from(error: HeaderError) -> Self {
         Self::Broken(error)
     }
@@ -28,14 +28,14 @@ impl From<HeaderError> for Unusable {
 
 /// Bytes of the largest requests that are taken of a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizes {
+pub(crate) struct RequestSizes {
     /// Most bytes of an envelope without segments, its header included.
     pub frame_max: usize,
     /// Most bytes of the body of an envelope in segments.
     pub message_max: usize,
 }
 
-impl Sizes {
+impl RequestSizes {
     /// Lowers both sizes to `size` bytes at most.
     pub fn at_most(self, size: usize) -> Self {
         Self { frame_max: self.frame_max.min(size), message_max: self.message_max.min(size) }
@@ -45,7 +45,7 @@ impl Sizes {
 /// The framing of a connection: see the head of this file.
 #[derive(Debug)]
 pub(crate) struct Framing {
-    sizes: Sizes,
+    sizes: RequestSizes,
     /// Bytes of a too large body still to be thrown away.
     discard: usize,
     /// True: the large body at the start of the buffer may be read.
@@ -55,7 +55,7 @@ pub(crate) struct Framing {
 }
 
 impl Framing {
-    pub fn new(sizes: Sizes) -> Self {
+    pub fn new(sizes: RequestSizes) -> Self {
         Self { sizes, discard: 0, admitted: false, segments: None }
     }
 
@@ -76,7 +76,7 @@ impl Framing {
     }
 
     /// Allows requests of these sizes from here on. Called when the client is known.
-    pub fn allow(&mut self, sizes: Sizes) {
+    pub fn allow(&mut self, sizes: RequestSizes) {
         self.sizes = sizes;
         if let Some((_, joiner)) = &mut self.segments {
             joiner.set_body_size_max(sizes.message_max);
@@ -126,14 +126,14 @@ impl Framing {
     /// Takes the envelope at the start of the buffer. Its body is still compressed if its flag
     /// says so.
     #[inline]
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
         match self.segments {
             None => self.next_bare(buffer),
             Some(_) => self.next_segmented(buffer),
         }
     }
 
-    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
+    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
         if self.discard > 0 {
             let gone = self.discard.min(buffer.len());
             buffer.advance(gone);
@@ -145,7 +145,7 @@ impl Framing {
         let size = header.body_size as usize;
         if HEADER_SIZE + size > self.sizes.frame_max {
             self.discard(&header, buffer);
-            return Err(Unusable::TooLarge(header));
+            return Err(UnusableFrame::TooLarge(header));
         }
         if buffer.len() < HEADER_SIZE + size {
             let is_large = size >= LARGE_BODY && !self.admitted;
@@ -156,7 +156,7 @@ impl Framing {
         Ok(Found::Message(header, buffer.split_to(size).freeze()))
     }
 
-    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
+    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
         let Some((decoder, joiner)) = &mut self.segments else {
             return Ok(Found::Nothing);
         };
@@ -166,7 +166,7 @@ impl Framing {
                     self.admitted = false;
                     return Ok(Found::Message(header, body));
                 }
-                Some(Joined::TooLarge(header)) => return Err(Unusable::TooLarge(header)),
+                Some(Joined::TooLarge(header)) => return Err(UnusableFrame::TooLarge(header)),
                 None => {}
             }
             let cut = joiner.cut().filter(|header| header.body_size as usize >= LARGE_BODY && !self.admitted);

@@ -26,7 +26,7 @@ use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service,
 
 use crate::authenticator::Authenticator;
 use crate::details::{Native, Stage};
-use crate::framing::{Framing, Sizes, Unusable};
+use crate::framing::{Framing, RequestSizes, UnusableFrame};
 use crate::handler::{Handled, RequestHandler};
 use crate::limits::{COMPRESSED_APART, UNKNOWN_FRAME_SIZE_MAX};
 use crate::weight;
@@ -45,8 +45,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The sizes of the largest requests of a client that is known.
-    pub fn sizes(&self) -> Sizes {
-        Sizes { frame_max: self.limits.frame_size_max, message_max: self.limits.message_size_max }
+    pub fn sizes(&self) -> RequestSizes {
+        RequestSizes { frame_max: self.limits.frame_size_max, message_max: self.limits.message_size_max }
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct NativeSession<H: RequestHandler, M> {
 
 /// The stream and version in which a request is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
+pub(crate) struct ReplyTarget {
     stream: i16,
     /// The version of the request, in which it is answered before STARTUP.
     version: ProtocolVersion,
@@ -139,7 +139,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         out.append(|buffer| response.encode(buffer, version, compression));
     }
 
-    fn push_error(&mut self, to: Address, error: ErrorMessage, out: &mut Output) {
+    fn push_error(&mut self, to: ReplyTarget, error: ErrorMessage, out: &mut Output) {
         let version = self.version.unwrap_or(to.version);
         self.push_as(&ResponseEnvelope::new(to.stream, error), version, out);
     }
@@ -163,7 +163,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
 
     /// Answers a request that cannot be decoded.
     fn refuse_broken(&mut self, header: &Header, error: &DecodeError, out: &mut Output) -> Received<RequestEnvelope> {
-        self.push_error(address(header), ErrorMessage::protocol(error.to_string()), out);
+        self.push_error(reply_target(header), ErrorMessage::protocol(error.to_string()), out);
         if error.is_fatal() {
             tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken request");
             return Received::Broken;
@@ -173,14 +173,14 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
 
     /// Answers an envelope that cannot be decoded, or may not be.
     #[cold]
-    fn refuse_unusable(&mut self, unusable: &Unusable, out: &mut Output) -> Found<Header> {
+    fn refuse_unusable(&mut self, unusable: &UnusableFrame, out: &mut Output) -> Found<Header> {
         match unusable {
-            Unusable::TooLarge(header) => {
+            UnusableFrame::TooLarge(header) => {
                 let text = self.framing.too_large(header);
-                self.push_error(address(header), ErrorMessage::invalid(text), out);
+                self.push_error(reply_target(header), ErrorMessage::invalid(text), out);
                 Found::Refused
             }
-            Unusable::Broken(refused) => {
+            UnusableFrame::Broken(refused) => {
                 let error = &refused.error;
                 tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken frame");
                 out.append(|buffer| encode_header_error(buffer, refused));
@@ -198,7 +198,7 @@ where
 {
     type Protocol = Native;
     type Header = Header;
-    type Id = Address;
+    type Id = ReplyTarget;
     type Request = RequestEnvelope;
     type Response = ResponseEnvelope;
     type Last = H::Last;
@@ -270,22 +270,22 @@ where
     }
 
     #[inline]
-    fn id_of_header(&self, header: &Header) -> Address {
-        address(header)
+    fn id_of_header(&self, header: &Header) -> ReplyTarget {
+        reply_target(header)
     }
 
     #[inline]
-    fn id(&self, request: &RequestEnvelope) -> Address {
-        Address { stream: request.stream, version: request.version }
+    fn id(&self, request: &RequestEnvelope) -> ReplyTarget {
+        ReplyTarget { stream: request.stream, version: request.version }
     }
 
     #[inline]
-    fn answer(&mut self, id: Address, mut response: ResponseEnvelope, out: &mut Output) {
+    fn answer(&mut self, id: ReplyTarget, mut response: ResponseEnvelope, out: &mut Output) {
         response.stream = id.stream;
         self.push(&response, out);
     }
 
-    fn refuse(&mut self, id: Address, why: Refusal<'_>, out: &mut Output) {
+    fn refuse(&mut self, id: ReplyTarget, why: Refusal<'_>, out: &mut Output) {
         self.push_error(id, refusal(why), out);
     }
 
@@ -309,8 +309,8 @@ where
     }
 }
 
-fn address(header: &Header) -> Address {
-    Address { stream: header.stream, version: header.version }
+fn reply_target(header: &Header) -> ReplyTarget {
+    ReplyTarget { stream: header.stream, version: header.version }
 }
 
 /// The error of a request that is not executed. OVERLOADED is what drivers try on another node, and

@@ -341,12 +341,12 @@ impl Header {
                     continue;
                 }
                 let place = (column.complex, column.name.as_str());
-                let before = |known: &CodecColumn| schema::stands_before((known.complex, &known.name), place);
+                let before = |known: &CodecColumn| schema::column_precedes((known.complex, &known.name), place);
                 let index = columns.partition_point(before);
                 columns.insert(index, column);
             }
             debug_assert!(
-                columns.is_sorted_by(|a, b| schema::stands_before((a.complex, &a.name), (b.complex, &b.name))),
+                columns.is_sorted_by(|a, b| schema::column_precedes((a.complex, &a.name), (b.complex, &b.name))),
                 "columns of a header stand in file order"
             );
             columns

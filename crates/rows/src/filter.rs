@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::index::attached::TextForm;
-use schema::index::definition::{Answering, IndexOperator, has_text_forms, text_form};
+use schema::index::definition::{IndexClass, IndexOperator, has_text_forms, text_form};
 use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 use types::{CqlType, DecoratedKey};
 
@@ -174,23 +174,23 @@ struct Condition {
 }
 
 impl Condition {
-    /// `answering`: the class of indexes that answers the statement; None: no index has a form.
-    fn of(expression: Expression, table: &TableMetadata, answering: Option<Answering>) -> Self {
+    /// `index_class`: the class of indexes that answers the statement; None: no index has a form.
+    fn of(expression: Expression, table: &TableMetadata, index_class: Option<IndexClass>) -> Self {
         let form = match &expression {
             // no index on entries has a form
             Expression::MapEquality { .. } => None,
             _ => condition(&expression, table)
-                .zip(answering)
-                .and_then(|((column, operator), answering)| text_form(table, column, operator, answering)),
+                .zip(index_class)
+                .and_then(|((column, operator), index_class)| text_form(table, column, operator, index_class)),
         };
         Self { expression, form }
     }
 }
 
 /// The class of indexes that answers the conditions. None: text is compared as it is anyway.
-fn answering(filter: &RowFilter, table: &TableMetadata) -> Option<Answering> {
+fn index_class(filter: &RowFilter, table: &TableMetadata) -> Option<IndexClass> {
     let conditions = || filter.expressions.iter().filter_map(|expression| condition(expression, table));
-    has_text_forms(table).then(|| Answering::of(table, conditions()))
+    has_text_forms(table).then(|| IndexClass::of(table, conditions()))
 }
 
 /// The column of a condition, and the operator by which an index may answer the condition in its
@@ -239,9 +239,9 @@ impl<S: PartitionStream> FilteredStream<S> {
     pub fn new(stream: S, table: &Arc<TableMetadata>, filter: &RowFilter, now: u32) -> Self {
         let (of_partition, of_rows): (Vec<_>, Vec<_>) =
             filter.expressions.iter().cloned().partition(|expression| is_of_partition(expression, table));
-        let answering = answering(filter, table);
+        let index_class = index_class(filter, table);
         let conditions =
-            |list: Vec<Expression>| list.into_iter().map(|one| Condition::of(one, table, answering)).collect();
+            |list: Vec<Expression>| list.into_iter().map(|one| Condition::of(one, table, index_class)).collect();
         Self {
             stream,
             table: Arc::clone(table),

@@ -1,8 +1,8 @@
 //! User-defined functions and aggregates of a keyspace, read from their rows in
 //! `system_schema.functions` and `system_schema.aggregates`, and those rows made again.
 //!
-//! The rows stand in [`KeyspaceMetadata::kept`]; what is read from them is compiled here. A
-//! function whose body is refused stays in the schema: a call of it is an error that gives the
+//! The rows stand in [`KeyspaceMetadata::function_rows`]; what is read from them is compiled here.
+//! A function whose body is refused stays in the schema: a call of it is an error that gives the
 //! reason.
 //!
 //! Agrees with `SchemaKeyspace.createUDFFromRow` and `createUDAFromRow`,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use types::{CqlType, UserType, ident, literal};
 
-use crate::rows_form::values::{boolean, read_boolean, read_text, read_text_list, text, text_list};
+use crate::system_schema::values::{boolean, read_boolean, read_text, read_text_list, text, text_list};
 use crate::schema_row::{SchemaRow, SchemaTable};
 use crate::{KeyspaceMetadata, type_text};
 
@@ -231,7 +231,7 @@ impl KeyspaceMetadata {
     pub fn read_functions(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut functions = BTreeMap::new();
-        let rows = |table: SchemaTable| self.kept.iter().filter(move |row| row.table == table);
+        let rows = |table: SchemaTable| self.function_rows.iter().filter(move |row| row.table == table);
         for row in rows(SchemaTable::Functions) {
             match self.function_of(row) {
                 Some(function) => {

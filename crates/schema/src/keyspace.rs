@@ -34,7 +34,7 @@ pub struct KeyspaceMetadata {
     pub user_types: BTreeMap<String, Arc<UserType>>,
     /// The stored rows of its functions and aggregates, from which these are read
     /// ([`KeyspaceMetadata::read_functions`]). A row that cannot be read is kept unchanged.
-    pub kept: Vec<SchemaRow>,
+    pub function_rows: Vec<SchemaRow>,
     /// The user-defined functions by name and argument types.
     pub functions: BTreeMap<FunctionKey, Arc<FunctionMetadata>>,
     /// The user-defined aggregates by name and argument types.

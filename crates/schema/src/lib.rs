@@ -1,7 +1,7 @@
 //! Keyspaces, tables, columns and user types: the immutable snapshot that every request reads.
 //!
 //! A [`Schema`] is never changed in place: a schema change builds a new one and publishes it. This
-//! crate does not know where a schema is stored; [`rows_form`] turns it into rows of the
+//! crate does not know where a schema is stored; [`system_schema`] turns it into rows of the
 //! system_schema tables and back.
 
 pub mod column;
@@ -16,7 +16,7 @@ pub mod mask;
 pub mod options;
 pub mod params;
 pub mod replication;
-pub mod rows_form;
+pub mod system_schema;
 mod schema_row;
 pub mod system;
 pub mod table;
@@ -31,5 +31,5 @@ pub use keyspace::{KeyspaceMetadata, Replication, Schema};
 pub use mask::ColumnMask;
 pub use options::{OptionValue, Options};
 pub use params::TableParams;
-pub use table::{TableFlags, TableKind, TableMetadata, ViewDefinition, stands_before};
+pub use table::{TableFlags, TableKind, TableMetadata, ViewDefinition, column_precedes};
 pub use types::{cql_name as type_text, ident};

@@ -121,7 +121,7 @@ impl Reader {
             replication,
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             is_virtual: strategy == "virtual",

@@ -107,7 +107,7 @@ pub struct TableMetadata {
     /// The masks of columns, by the columns' names.
     pub masks: BTreeMap<String, ColumnMask>,
     /// Stored rows of its triggers, kept unchanged because triggers are not executed yet.
-    pub kept: Vec<SchemaRow>,
+    pub trigger_rows: Vec<SchemaRow>,
     /// The order of rows in a partition.
     pub comparator: ClusteringComparator,
     /// The type of the partition key as one value: that of the column, or a composite of several.
@@ -145,7 +145,7 @@ fn name_order(name: &str) -> (u8, &[u8]) {
 
 /// Whether a column stands before another in files: simple ones by name, then complex ones by
 /// name. Each is given by whether it is complex and its name.
-pub fn stands_before(a: (bool, &str), b: (bool, &str)) -> bool {
+pub fn column_precedes(a: (bool, &str), b: (bool, &str)) -> bool {
     (a.0, name_order(a.1)) < (b.0, name_order(b.1))
 }
 
@@ -235,7 +235,7 @@ impl TableMetadata {
             indexes: previous.map(|table| table.indexes.clone()).unwrap_or_default(),
             view: previous.and_then(|table| table.view.clone()),
             masks: previous.map(|table| table.masks.clone()).unwrap_or_default(),
-            kept: previous.map(|table| table.kept.clone()).unwrap_or_default(),
+            trigger_rows: previous.map(|table| table.trigger_rows.clone()).unwrap_or_default(),
             comparator,
             partition_key_type,
             local_order: None,
@@ -402,7 +402,7 @@ impl TableMetadata {
 
     /// The names of its triggers.
     pub fn triggers(&self) -> impl Iterator<Item = String> {
-        let triggers = self.kept.iter().filter(|row| row.table == SchemaTable::Triggers);
+        let triggers = self.trigger_rows.iter().filter(|row| row.table == SchemaTable::Triggers);
         triggers.filter_map(|row| row.clustering.get(1)).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 

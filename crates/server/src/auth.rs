@@ -29,7 +29,7 @@ use protocol::{ErrorKind, ErrorMessage};
 
 pub use first_password::FirstPassword;
 pub use passwords::Passwords;
-pub use roles::{Auth, Changing, Standing};
+pub use roles::{Auth, RoleChange, UserAccess};
 
 /// `PasswordAuthenticator`.
 pub struct PasswordAuthenticator(pub Arc<Auth>);
@@ -68,7 +68,7 @@ pub(crate) async fn may_log_in(auth: &Auth, user: &str) -> Result<bool, String> 
 async fn log_in(auth: &Auth, user: String, password: String) -> AuthOutcome {
     let unknown = |error| refusal(format!("Unable to perform authentication: {error}"));
     let hash = auth.credentials_of(&user).await.map_err(|error| unknown(error.to_string()))?;
-    let fits = auth.passwords.fits(password, hash).await.map_err(ErrorMessage::overloaded)?;
+    let fits = auth.passwords.verify(password, hash).await.map_err(ErrorMessage::overloaded)?;
     if !fits {
         return Err(refusal(format!("Provided username {user} and/or password are incorrect")));
     }

@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_secs(600);
 
 /// The options of one key of the configuration, with the texts of its files.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct TlsFiles {
     /// For connections that others open.
     pub accept: TlsOptions,
     /// For connections that this node opens; None: the options of `accept` hold for them, too.
@@ -25,56 +25,56 @@ pub(crate) struct Read {
 }
 
 /// Reads the files; an error says which of them cannot be read, and why.
-type Reading = Box<dyn Fn(&Env) -> Result<Read, String> + Send>;
+type ReadTlsFiles = Box<dyn Fn(&Env) -> Result<TlsFiles, String> + Send>;
 
 /// Puts in force what was read; an error says what is wrong with it.
-type Putting = Box<dyn Fn(&Read) -> Result<(), String> + Send>;
+type ApplyTlsFiles = Box<dyn Fn(&TlsFiles) -> Result<(), String> + Send>;
 
 /// A key of the configuration whose files are looked at.
-pub(crate) struct Watched {
+pub(crate) struct WatchedCertificates {
     /// The name of the key.
     pub key: &'static str,
     /// The outcome of reading the files at the last look.
-    pub seen: Result<Read, String>,
+    pub last_read: Result<TlsFiles, String>,
     /// Reads the files.
-    pub read: Reading,
+    pub read: ReadTlsFiles,
     /// Uses keys and certificates for new connections. Err: what is wrong with them; the former
     /// ones stay in force.
-    pub put: Putting,
+    pub apply: ApplyTlsFiles,
 }
 
-impl Watched {
+impl WatchedCertificates {
     /// Reads the files. None: they have not changed, and `at_once` does not ask to use them
     /// anyway. Some: whether new connections use them.
-    fn look(&mut self, env: &Env, at_once: bool) -> Option<Result<(), String>> {
+    fn reload(&mut self, env: &Env, at_once: bool) -> Option<Result<(), String>> {
         let now = (self.read)(env);
-        if now == self.seen && !at_once {
+        if now == self.last_read && !at_once {
             return None;
         }
-        let taken = now.as_ref().map_err(String::clone).and_then(|read| (self.put)(read));
-        self.seen = now;
+        let taken = now.as_ref().map_err(String::clone).and_then(|read| (self.apply)(read));
+        self.last_read = now;
         Some(taken)
     }
 }
 
 /// All keys of the configuration whose files are looked at.
 #[derive(Default)]
-pub struct Certificates(Mutex<Vec<Watched>>);
+pub struct Certificates(Mutex<Vec<WatchedCertificates>>);
 
 impl Certificates {
     /// Looks at the files of a key from now on.
-    pub(crate) fn watch(&self, watched: Watched) {
+    pub(crate) fn watch(&self, watched: WatchedCertificates) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
     }
 
     /// Reads the files, and uses those that have changed, or all of them `at_once`. Gives what is
     /// wrong with those that cannot be used. May block.
-    pub(crate) fn look(&self, env: &Env, at_once: bool) -> Vec<String> {
+    pub(crate) fn reload(&self, env: &Env, at_once: bool) -> Vec<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut problems = Vec::new();
         for watched in all.iter_mut() {
             let key = watched.key;
-            match watched.look(env, at_once) {
+            match watched.reload(env, at_once) {
                 None => {}
                 Some(Ok(())) => tracing::info!(key, "certificates are read again, and used for new connections"),
                 Some(Err(error)) => {
@@ -101,7 +101,7 @@ pub(crate) fn follow(certificates: &Arc<Certificates>, env: &Env) -> Option<Wake
     let machine = env.clone();
     let step = move || {
         let Some(certificates) = weak.upgrade() else { return Next::Done };
-        certificates.look(&machine, false);
+        certificates.reload(&machine, false);
         Next::After(PERIOD)
     };
     let wake = env.tasks.background("certificates", Box::new(step));

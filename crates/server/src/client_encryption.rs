@@ -9,23 +9,23 @@ use config::{ClientEncryption, Pem};
 use env::Env;
 use tls::{Tls, TlsOptions};
 
-use crate::certificates::{Read, Watched};
+use crate::certificates::{TlsFiles, WatchedCertificates};
 
 /// The most bytes that a PEM file may have. A chain of certificates is shorter.
 const PEM_SIZE_MAX: u64 = 1 << 20;
 
 /// How connections are encrypted, and the look at the files of `key` while the node runs. Err: what
 /// is wrong with the files, behind the key.
-pub(crate) fn open(env: &Env, key: &'static str, options: &ClientEncryption) -> Result<(Tls, Watched), String> {
+pub(crate) fn open(env: &Env, key: &'static str, options: &ClientEncryption) -> Result<(Tls, WatchedCertificates), String> {
     let behind_key = |why: String| format!("{key}: {why}");
     let read = read(env, options).map_err(behind_key)?;
     let tls = Tls::open(env, &read.accept).map_err(behind_key)?;
     let (options, of_env, used) = (options.clone(), env.clone(), tls.clone());
-    let watched = Watched {
+    let watched = WatchedCertificates {
         key,
-        seen: Ok(read),
+        last_read: Ok(read),
         read: Box::new(move |env| self::read(env, &options)),
-        put: Box::new(move |read| {
+        apply: Box::new(move |read| {
             used.take_over(&Tls::open(&of_env, &read.accept)?);
             Ok(())
         }),
@@ -33,7 +33,7 @@ pub(crate) fn open(env: &Env, key: &'static str, options: &ClientEncryption) -> 
     Ok((tls, watched))
 }
 
-fn read(env: &Env, options: &ClientEncryption) -> Result<Read, String> {
+fn read(env: &Env, options: &ClientEncryption) -> Result<TlsFiles, String> {
     let trusted = options.trusted.as_ref().filter(|_| options.require_client_auth);
     let accept = TlsOptions {
         identity: text(env, &options.identity)?,
@@ -43,7 +43,7 @@ fn read(env: &Env, options: &ClientEncryption) -> Result<Read, String> {
         protocols: options.protocols.clone(),
         cipher_suites: options.cipher_suites.clone(),
     };
-    Ok(Read { accept, connect: None })
+    Ok(TlsFiles { accept, connect: None })
 }
 
 /// The text of keys and certificates.

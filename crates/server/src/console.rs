@@ -15,7 +15,7 @@ use types::{Consistency, CqlType};
 
 use crate::auth::{self, Auth};
 use crate::coordinator::RequestCoordinator;
-use crate::prepared::Statement;
+use crate::prepared::PlannedStatement;
 use crate::services::Services;
 
 /// Rows that are shown of an answer.
@@ -46,15 +46,15 @@ impl NodeConsole {
         if !auth::may_log_in(auth, user).await.map_err(AdminError::Failed)? {
             return Err(AdminError::Unauthorized(format!("{user} is not permitted to log in")));
         }
-        let standing = auth.standing(&Arc::from(user)).await;
-        Ok(ClientState { keyspace: None, access: Some(Arc::clone(&standing.access)) })
+        let user_access = auth.user_access(&Arc::from(user)).await;
+        Ok(ClientState { keyspace: None, access: Some(Arc::clone(&user_access.access)) })
     }
 
     async fn run(&self, user: Option<&str>, query: &str) -> Result<Table> {
         let services = &self.0;
         let invalid = |error: cql::CqlError| AdminError::Invalid(error.to_string());
         let state = self.state(user).await?;
-        let statement = Statement::plan(query, None, &services.node.schema()).map_err(invalid)?;
+        let statement = PlannedStatement::plan(query, None, &services.node.schema()).map_err(invalid)?;
         if !statement.prepared.only_reads() {
             let why = "the console takes SELECT, DESCRIBE, EXPLAIN, and EXPLAIN ANALYZE of a SELECT";
             return Err(AdminError::Invalid(why.to_owned()));

@@ -17,7 +17,7 @@ use config::Compatibility;
 use cql::auth::{Roles, RolesOf};
 use cql::coordinator::{EXPIRATION_MAX, EXPIRATION_MAX_CASSANDRA_4};
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, Follow, ReadOptions, ReplicaFindings,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ExplainCoordinator, UpdatePermissions, ReadOptions, ReplicaFindings,
     SchemaChange, SchemaEvent, WriteOptions,
 };
 use env::MakeLocal;
@@ -32,7 +32,7 @@ use storage::Observation;
 use tokio::sync::oneshot;
 use types::{BatchKind, Consistency, DecoratedKey};
 
-use crate::auth::{Auth, Changing};
+use crate::auth::{Auth, RoleChange};
 use crate::errors;
 use crate::events;
 use crate::services::Services;
@@ -107,8 +107,8 @@ impl RequestCoordinator {
                 *told.lock().expect("nothing panics inside") = Some((event, events));
                 Ok(after)
             }
-            Ok(None) => Err(Refused::NothingToDo),
-            Err(error) => Err(Refused::Failed(error)),
+            Ok(None) => Err(NoSchemaChange::NothingToDo),
+            Err(error) => Err(NoSchemaChange::Failed(error)),
         };
         let tell = move || {
             if let Some((event, events)) = &mut *published.lock().expect("nothing panics inside") {
@@ -118,8 +118,8 @@ impl RequestCoordinator {
         };
         let changed = self.services.node.change_schema_telling(decide, tell).await;
         match changed.map_err(errors::of_change)? {
-            Err(Refused::NothingToDo) => Ok(None),
-            Err(Refused::Failed(error)) => Err(error),
+            Err(NoSchemaChange::NothingToDo) => Ok(None),
+            Err(NoSchemaChange::Failed(error)) => Err(error),
             Ok(_) => Ok(event.lock().expect("nothing panics inside").take().map(|(event, _)| event)),
         }
     }
@@ -163,9 +163,9 @@ impl RequestCoordinator {
 
     /// Called when a write to a keyspace begins. Some: the write may change the roles. The change
     /// is put in force before the statement is answered, because a client may rely on the answer.
-    fn changing_roles(&self, keyspace: &str) -> Option<Changing<'_>> {
-        let auth = self.services.auth.as_ref().filter(|_| Auth::follows(keyspace))?;
-        Some(auth.changing())
+    fn begin_role_change(&self, keyspace: &str) -> Option<RoleChange<'_>> {
+        let auth = self.services.auth.as_ref().filter(|_| Auth::is_auth_keyspace(keyspace))?;
+        Some(auth.begin_change())
     }
 
     /// Refuses reads that cannot be at a level, whatever the ring is.
@@ -251,7 +251,7 @@ fn is_virtual(commands: &[ReadCommand]) -> bool {
 }
 
 /// Why the function of a schema change gave no new schema.
-enum Refused {
+enum NoSchemaChange {
     NothingToDo,
     Failed(CqlError),
 }
@@ -338,7 +338,7 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
         }
         let mut updates = mutations.iter().flat_map(|mutation| &mutation.updates);
-        let changing = updates.find_map(|update| self.changing_roles(&update.table.keyspace));
+        let role_change = updates.find_map(|update| self.begin_role_change(&update.table.keyspace));
         let node = &self.services.node;
         let count = mutations.len();
         if let Some(kind) = options.batch {
@@ -360,15 +360,15 @@ impl Coordinator for RequestCoordinator {
         };
         if let Some(wait) = written.map_err(errors::of_request)? {
             // roles are loaded again when they are durable
-            let is_left = self.leaves_wait && changing.is_none();
+            let is_left = self.leaves_wait && role_change.is_none();
             self.acknowledge(wait, is_left).await.map_err(errors::of_request)?;
         }
         self.trace(|| match self.services.node.is_alone() {
             true => "Written: the commit log has it".to_owned(),
             false => "Written: as many replicas as the consistency level needs have it".to_owned(),
         });
-        if let Some(changing) = changing {
-            changing.done().await?;
+        if let Some(role_change) = role_change {
+            role_change.finish().await?;
         }
         Ok(())
     }
@@ -384,7 +384,7 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
         };
         let table = Arc::clone(&command.table);
-        let changing = self.changing_roles(&table.keyspace);
+        let role_change = self.begin_role_change(&table.keyspace);
         let asked_for = Arc::new(request.clone());
         let decide = async |round: Round| -> Result<Option<Mutation>, CqlError> {
             self.trace(|| "Reading existing values for CAS precondition".to_owned());
@@ -412,8 +412,8 @@ impl Coordinator for RequestCoordinator {
             CasError::Request(error) => errors::of_request(error),
             CasError::Decide(error) => error,
         })?;
-        if let Some(changing) = changing {
-            changing.done().await?;
+        if let Some(role_change) = role_change {
+            role_change.finish().await?;
         }
         Ok(())
     }
@@ -430,7 +430,7 @@ impl Coordinator for RequestCoordinator {
         read.map_err(|error| self.failed_read(table, error))
     }
 
-    fn warn_beside_error(&self, warnings: Vec<String>) {
+    fn add_error_warnings(&self, warnings: Vec<String>) {
         warnings.into_iter().for_each(|warning| self.figures.warnings.add(warning));
     }
 
@@ -460,12 +460,12 @@ impl Coordinator for RequestCoordinator {
         !self.figures.warnings.findings.is_empty()
     }
 
-    fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {
+    fn report_tombstones(&self, table: &TableMetadata, warning: &str) {
         tracing::warn!("{warning}");
         self.services.node.count_tombstone_warning(table.id);
     }
 
-    fn batch_is_large(&self, line: &str, is_refused: bool) {
+    fn report_large_batch(&self, line: &str, is_refused: bool) {
         match is_refused {
             true => tracing::error!("{line}"),
             false => tracing::warn!("{line}"),
@@ -476,19 +476,19 @@ impl Coordinator for RequestCoordinator {
         self.change(change, |_| ()).await
     }
 
-    async fn change_schema_followed<F: Follow>(
+    async fn change_schema_and_permissions<F: UpdatePermissions>(
         &self,
         change: SchemaChange,
-        following: F,
+        update: F,
     ) -> Result<Option<(SchemaEvent, Option<String>)>, CqlError> {
         let (ended, end) = oneshot::channel();
-        let (services, followed) = (Arc::clone(&self.services), following.clone());
+        let (services, followed) = (Arc::clone(&self.services), update.clone());
         let follow = move |event: &SchemaEvent| {
             let (event, env) = (event.clone(), services.node.env.clone());
             let make: MakeLocal = Box::new(move || {
                 Box::pin(async move {
                     let coordinator = Self::without_request(services);
-                    let unheard = ended.send(followed.follow(&event, &coordinator).await).err();
+                    let unheard = ended.send(followed.update_permissions(&event, &coordinator).await).err();
                     match unheard {
                         Some(Err(error)) => tracing::error!(%error, "permissions do not follow a change of the schema"),
                         Some(Ok(Some(warning))) => tracing::error!("{warning}"),
@@ -504,7 +504,7 @@ impl Coordinator for RequestCoordinator {
         let followed = match end.await {
             Ok(followed) => followed?,
             // there was no thread for it
-            Err(_) => following.follow(&event, self).await?,
+            Err(_) => update.update_permissions(&event, self).await?,
         };
         Ok(Some((event, followed)))
     }
@@ -525,17 +525,17 @@ impl Coordinator for RequestCoordinator {
         if table.is_virtual() {
             return virtual_tables::truncate(&self.services, table);
         }
-        let changing = self.changing_roles(&table.keyspace);
+        let role_change = self.begin_role_change(&table.keyspace);
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
         truncated.map_err(errors::of_truncation)?;
-        if let Some(changing) = changing {
-            changing.done().await?;
+        if let Some(role_change) = role_change {
+            role_change.finish().await?;
         }
         Ok(())
     }
 }
 
-impl Explain for RequestCoordinator {
+impl ExplainCoordinator for RequestCoordinator {
     async fn explain_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<ReadReport, CqlError> {
         self.check_read(&commands, options.consistency)?;
         if is_virtual(&commands) {

@@ -28,15 +28,15 @@ use folders::Folder;
 #[derive(Debug)]
 pub struct Directories {
     /// One line on what it is, for the log.
-    pub what: String,
+    pub description: String,
     /// `data_file_directories`; never empty.
     pub data: Vec<PathBuf>,
     /// `local_system_data_file_directory`; `None`: system tables lie in the data directories.
     pub system: Option<PathBuf>,
     /// `commitlog_directory`. It need not be there yet.
     pub commitlog: PathBuf,
-    /// Directories beside the commit log. Empty until [`recognise`] has found the commit log.
-    pub beside: Beside,
+    /// Directories beside the commit log. Empty until [`locate`] has found the commit log.
+    pub auxiliary: AuxiliaryDirectories,
     /// Tables whose folders have other names than `<keyspace>/<table>-<id>` beneath a data
     /// directory, and these folders.
     pub places: BTreeMap<TableId, Vec<PathBuf>>,
@@ -47,7 +47,7 @@ pub struct Directories {
 /// Directories that lie beside the commit log where the configuration does not name others. They
 /// need not be there yet.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct AuxiliaryDirectories {
     /// `hints_directory`
     pub hints: PathBuf,
     /// `saved_caches_directory`
@@ -57,7 +57,7 @@ pub struct Beside {
 }
 
 /// The options of the command line on directories.
-pub struct Told<'a> {
+pub struct DirectoryOptions<'a> {
     /// `--data-dir`
     pub data_dir: &'a Path,
     /// `--schema`
@@ -68,18 +68,18 @@ pub struct Told<'a> {
 
 /// Finds the directories of a node; their paths are absolute. Relative names of the configuration
 /// are relative to `--data-dir`. Err: a sentence on what is in the way.
-pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
+pub fn locate(env: &Env, options: &DirectoryOptions<'_>, config: &Config) -> Result<Directories, String> {
     // transaction logs have the paths of files, and Cassandra may read them in another directory
-    let data_dir = std::path::absolute(told.data_dir).unwrap_or_else(|_| told.data_dir.to_owned());
-    let told = &Told { data_dir: &data_dir, schema_file: told.schema_file, read_only: told.read_only };
-    let mut found = find(env, told, config)?;
+    let data_dir = std::path::absolute(options.data_dir).unwrap_or_else(|_| options.data_dir.to_owned());
+    let options = &DirectoryOptions { data_dir: &data_dir, schema_file: options.schema_file, read_only: options.read_only };
+    let mut found = find(env, options, config)?;
     if let Some(directory) = &config.commitlog_directory {
-        found.commitlog = told.data_dir.join(directory);
+        found.commitlog = options.data_dir.join(directory);
     }
-    found.system = config.local_system_data_file_directory.as_ref().map(|directory| told.data_dir.join(directory));
-    found.beside = beside(told, config, &found.commitlog);
+    found.system = config.local_system_data_file_directory.as_ref().map(|directory| options.data_dir.join(directory));
+    found.auxiliary = auxiliary_directories(options, config, &found.commitlog);
     check_apart(&found)?;
-    if told.read_only {
+    if options.read_only {
         let missing = |directory: &&PathBuf| !env.disk.exists(directory);
         if let Some(directory) = found.data.iter().find(missing) {
             return Err(format!("{}: there is no such directory to read (--read-only)", directory.display()));
@@ -88,13 +88,13 @@ pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Director
     Ok(found)
 }
 
-fn beside(told: &Told<'_>, config: &Config, commitlog: &Path) -> Beside {
+fn auxiliary_directories(options: &DirectoryOptions<'_>, config: &Config, commitlog: &Path) -> AuxiliaryDirectories {
     let place = |named: Option<&String>, name: &str| match named {
-        Some(directory) => told.data_dir.join(directory),
+        Some(directory) => options.data_dir.join(directory),
         None => commitlog.parent().unwrap_or(Path::new(".")).join(name),
     };
     let cdc_raw = config.commitlog.cdc.as_ref().and_then(|cdc| cdc.raw_directory.as_ref());
-    Beside {
+    AuxiliaryDirectories {
         hints: place(config.hints_directory.as_ref(), "hints"),
         saved_caches: place(config.saved_caches_directory.as_ref(), "saved_caches"),
         cdc_raw: place(cdc_raw, "cdc_raw"),
@@ -106,7 +106,7 @@ fn beside(told: &Told<'_>, config: &Config, commitlog: &Path) -> Beside {
 /// after `helenus backup restore`.
 fn check_apart(found: &Directories) -> Result<(), String> {
     const ANY_DATA: &str = "any data_file_directories";
-    let Directories { data, system, commitlog, beside: Beside { hints, saved_caches, .. }, .. } = found;
+    let Directories { data, system, commitlog, auxiliary: AuxiliaryDirectories { hints, saved_caches, .. }, .. } = found;
     let of_data = data.iter().flat_map(|data| {
         [
             ("commitlog_directory", commitlog, ANY_DATA, data),
@@ -134,47 +134,47 @@ fn check_apart(found: &Directories) -> Result<(), String> {
     }
 }
 
-fn find(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
-    let dir = told.data_dir;
+fn find(env: &Env, options: &DirectoryOptions<'_>, config: &Config) -> Result<Directories, String> {
+    let dir = options.data_dir;
     if !config.data_file_directories.is_empty() {
         let data: Vec<PathBuf> = config.data_file_directories.iter().map(|name| dir.join(name)).collect();
-        let beside = data.first().and_then(|first| first.parent()).map(|above| above.join("commitlog"));
-        let commitlog = beside.filter(|beside| env.disk.exists(beside)).unwrap_or_else(|| dir.join("commitlog"));
-        return of_data(env, told, "data_file_directories of the configuration".to_owned(), data, commitlog);
+        let sibling = data.first().and_then(|first| first.parent()).map(|above| above.join("commitlog"));
+        let commitlog = sibling.filter(|sibling| env.disk.exists(sibling)).unwrap_or_else(|| dir.join("commitlog"));
+        return of_data(env, options, "data_file_directories of the configuration".to_owned(), data, commitlog);
     }
     let kind = folders::look(env, dir)?;
     match kind {
         folders::Kind::Empty | folders::Kind::Parent { .. } => {
             let data = dir.join("data");
-            let what = match kind {
+            let description = match kind {
                 folders::Kind::Parent { of_helenus: true } => "a directory of Helenus",
                 folders::Kind::Parent { .. } => "a directory of Cassandra, with data and commitlog beneath",
                 _ => "a new directory",
             };
-            of_data(env, told, what.to_owned(), vec![data], dir.join("commitlog"))
+            of_data(env, options, description.to_owned(), vec![data], dir.join("commitlog"))
         }
         folders::Kind::Data => {
-            let (what, above) = match folders::has_log_within(env, dir)? {
+            let (description, above) = match folders::has_log_within(env, dir)? {
                 true => ("folders of tables that Helenus has written to", dir.to_owned()),
                 false => ("a data directory of Cassandra", dir.canonical_parent()),
             };
-            of_data(env, told, what.to_owned(), vec![dir.to_owned()], above.join("commitlog"))
+            of_data(env, options, description.to_owned(), vec![dir.to_owned()], above.join("commitlog"))
         }
-        folders::Kind::Tables(found) => of_tables(env, told, &found),
+        folders::Kind::Tables(found) => of_tables(env, options, &found),
     }
 }
 
 /// The directories of a whole node. A schema file is read where there is no `system_schema`.
 fn of_data(
     env: &Env,
-    told: &Told<'_>,
-    what: String,
+    options: &DirectoryOptions<'_>,
+    description: String,
     data: Vec<PathBuf>,
     commitlog: PathBuf,
 ) -> Result<Directories, String> {
-    let (beside, places) = (Beside::default(), BTreeMap::new());
-    let mut found = Directories { what, data, system: None, commitlog, beside, places, schema: None };
-    if let Some(file) = told.schema_file {
+    let (auxiliary, places) = (AuxiliaryDirectories::default(), BTreeMap::new());
+    let mut found = Directories { description, data, system: None, commitlog, auxiliary, places, schema: None };
+    if let Some(file) = options.schema_file {
         let folders = found.data.iter().map(|data| folders::tables(env, data)).collect::<Result<Vec<_>, _>>()?;
         let folders: Vec<Folder> = folders.into_iter().flatten().collect();
         found.schema = Some(schema_files::read(env, &[file.to_owned()], &folders)?);
@@ -183,16 +183,16 @@ fn of_data(
 }
 
 /// The directories of snapshots, backups or copies: folders of tables without a node around them.
-fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directories, String> {
-    let dir = told.data_dir;
+fn of_tables(env: &Env, options: &DirectoryOptions<'_>, folders: &[Folder]) -> Result<Directories, String> {
+    let dir = options.data_dir;
     let regular = folders.iter().all(|folder| folder.is_in_place(dir));
-    if !told.read_only && !regular {
+    if !options.read_only && !regular {
         return Err(format!(
             "{} holds folders of tables (a snapshot or a copy), not a node's data: open it with --read-only",
             dir.display()
         ));
     }
-    let mut files: Vec<PathBuf> = told.schema_file.map(Path::to_owned).into_iter().collect();
+    let mut files: Vec<PathBuf> = options.schema_file.map(Path::to_owned).into_iter().collect();
     files.extend([dir.join("schema.cql")].into_iter().filter(|file| env.disk.exists(file)));
     files.extend(folders.iter().map(|folder| folder.path.join("schema.cql")).filter(|file| env.disk.exists(file)));
     files.dedup();
@@ -210,10 +210,10 @@ fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directori
             None => tracing::warn!(folder = %folder.path.display(), "no schema.cql says which table this is: left out"),
         }
     }
-    let what = format!("{} folders of tables (snapshots or copies), schema from schema.cql", folders.len());
+    let description = format!("{} folders of tables (snapshots or copies), schema from schema.cql", folders.len());
     let places = if regular { BTreeMap::new() } else { places };
-    let (data, commitlog, beside) = (vec![dir.to_owned()], dir.join("commitlog"), Beside::default());
-    Ok(Directories { what, data, system: None, commitlog, beside, places, schema: Some(schema) })
+    let (data, commitlog, auxiliary) = (vec![dir.to_owned()], dir.join("commitlog"), AuxiliaryDirectories::default());
+    Ok(Directories { description, data, system: None, commitlog, auxiliary, places, schema: Some(schema) })
 }
 
 /// The parent directory of a path, also of a relative one such as `.`.

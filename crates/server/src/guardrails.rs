@@ -16,11 +16,11 @@ use rows::command::IndexLimits;
 use storage::guardrails::{CollectionGuards, PartitionGuards};
 
 /// Time after which the log has the same violation again. As in `Guardrail`.
-const TOLD_AGAIN: Duration = Duration::from_secs(600);
+const LOG_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Most violations that are remembered. Beyond this number all are forgotten, and the log may be
 /// told of them again.
-const TOLD_MAX: usize = 256;
+const LOGGED_MAX: usize = 256;
 
 /// The guardrails of a configuration.
 pub fn of(config: &Config) -> Guardrails {
@@ -38,20 +38,20 @@ pub fn of_storage(config: &Config) -> storage::guardrails::InForce {
 
 /// The guardrails in force: those of the configuration, as operators have changed them since.
 #[derive(Debug)]
-pub struct InForce {
+pub struct ActiveGuardrails {
     /// The configuration with what was changed. The lock orders changes.
     config: Mutex<Config>,
     /// The guardrails of users who are not superusers.
     of_users: ArcSwap<Guardrails>,
     /// When the log was told of each violation last, by its text.
-    told: Mutex<BTreeMap<String, Instant>>,
+    logged: Mutex<BTreeMap<String, Instant>>,
 }
 
-impl InForce {
+impl ActiveGuardrails {
     /// The guardrails of a configuration.
     pub fn new(config: &Config) -> Self {
         let config = config.with_guardrails(&[]).expect("a configuration that was loaded");
-        Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config), told: Mutex::default() }
+        Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config), logged: Mutex::default() }
     }
 
     /// The guardrails of users who are not superusers.
@@ -61,15 +61,15 @@ impl InForce {
 
     /// Whether the log has to be told of a violation now. A client may violate a guardrail with
     /// each of its requests: a line for each would rotate everything else out of the log.
-    pub fn is_to_be_told(&self, violation: &str, now: Instant) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.get(violation).is_some_and(|at| now.since(*at) < TOLD_AGAIN) {
+    pub fn should_log(&self, violation: &str, now: Instant) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.get(violation).is_some_and(|at| now.since(*at) < LOG_INTERVAL) {
             return false;
         }
-        if told.len() >= TOLD_MAX {
-            told.clear();
+        if logged.len() >= LOGGED_MAX {
+            logged.clear();
         }
-        told.insert(violation.to_owned(), now);
+        logged.insert(violation.to_owned(), now);
         true
     }
 
@@ -201,14 +201,14 @@ mod tests {
 
     #[test]
     fn the_log_is_told_of_a_violation_once_in_ten_minutes() {
-        let guardrails = InForce::new(&Config::default());
+        let guardrails = ActiveGuardrails::new(&Config::default());
         let is_told = |violation: &str, second: u64| {
-            guardrails.is_to_be_told(violation, Instant::from_nanos(second * 1_000_000_000))
+            guardrails.should_log(violation, Instant::from_nanos(second * 1_000_000_000))
         };
-        let told: Vec<u64> = (0..1_300).filter(|second| is_told("one", *second)).collect();
-        assert_eq!(told, [0, 600, 1_200]);
+        let logged: Vec<u64> = (0..1_300).filter(|second| is_told("one", *second)).collect();
+        assert_eq!(logged, [0, 600, 1_200]);
         assert!((0..1_000).all(|number| is_told(&number.to_string(), 1_300)));
-        assert!(guardrails.told.lock().expect("no panic inside").len() <= TOLD_MAX);
+        assert!(guardrails.logged.lock().expect("no panic inside").len() <= LOGGED_MAX);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use hints::{Compression, Settings, StoreOptions, Version};
 
 /// From now on the node keeps hints in a directory. A node alone keeps none. Err: a sentence on
 /// what is in the way.
-pub(crate) fn keep(node: &Arc<Node>, config: &Config, directory: PathBuf) -> Result<(), String> {
+pub(crate) fn start_hints(node: &Arc<Node>, config: &Config, directory: PathBuf) -> Result<(), String> {
     node.change_handoff_settings(|of_node| *of_node = settings(config));
     if !node.identity.joins {
         return Ok(());

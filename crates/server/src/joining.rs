@@ -25,7 +25,7 @@ use native::{ResumeError, ServerHandle};
 use sstable::Version;
 use storage::Engine;
 
-use crate::certificates::Watched;
+use crate::certificates::WatchedCertificates;
 use crate::server_encryption;
 use crate::services::Services;
 use crate::start_error::{Drive, StartError};
@@ -77,7 +77,7 @@ pub(crate) fn join(services: &Services, drive: Drive<'_>) -> Result<(), StartErr
 /// coordinates for them, as in Cassandra.
 pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle) -> Result<(), ResumeError> {
     let Some(membership) = services.node.membership() else { return Ok(()) };
-    if !has_its_data(services) {
+    if !is_data_complete(services) {
         tracing::warn!("clients are not served: not all data of this node has come");
         return Ok(());
     }
@@ -93,7 +93,7 @@ pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle)
 }
 
 /// Whether all data that a new node fetches on its way in has come.
-pub(crate) fn has_its_data(services: &Services) -> bool {
+pub(crate) fn is_data_complete(services: &Services) -> bool {
     !matches!(services.node.mode(), Mode::Joining | Mode::JoiningFailed)
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn allocate_tokens(
     let (settings, _) = settings(&engine.env, engine.options.sstable_version, config, false)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let initial_tokens =
-        looked(drive, async move { allocation::allocate_tokens(&env, &wanted, settings, copies).await })?;
+        look_at_ring(drive, async move { allocation::allocate_tokens(&env, &wanted, settings, copies).await })?;
     Ok(IdentityOptions { initial_tokens, ..identity })
 }
 
@@ -171,13 +171,13 @@ fn of_replaced(
     let (settings, _) = settings(&engine.env, engine.options.sstable_version, config, false)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let allocation::Replaced { tokens, host_id } =
-        looked(drive, async move { allocation::replaced(&env, &wanted, saved.as_ref(), settings).await })?;
+        look_at_ring(drive, async move { allocation::replaced(&env, &wanted, saved.as_ref(), settings).await })?;
     let num_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, takes_place: true, ..identity })
 }
 
 /// Runs a look at the ring, and gives its result.
-fn looked<T: 'static>(
+fn look_at_ring<T: 'static>(
     drive: Drive<'_>,
     look: impl Future<Output = Result<T, AllocationError>> + 'static,
 ) -> Result<T, StartError> {
@@ -198,7 +198,7 @@ fn settings(
     version: Version,
     config: &Config,
     is_member: bool,
-) -> Result<(JoinSettings, Option<Watched>), StartError> {
+) -> Result<(JoinSettings, Option<WatchedCertificates>), StartError> {
     let ring = &config.ring;
     let seeds = seeds(env, ring, config.storage_port);
     let (names, of_names, port) = (ring.clone(), env.clone(), config.storage_port);

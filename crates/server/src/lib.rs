@@ -19,7 +19,7 @@ mod guardrails;
 mod handoff;
 mod joining;
 pub mod log_lines;
-mod log_options;
+mod commitlog_options;
 #[cfg(test)]
 #[path = "../tests/tests/machine.rs"]
 mod machine;

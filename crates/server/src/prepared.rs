@@ -6,14 +6,14 @@
 //! `org.apache.cassandra.cql3.QueryProcessor`.
 //!
 //! A change of the schema that could change what a statement means or answers ends the statement
-//! ([`cql::Prepared::is_outdated`]): EXECUTE is answered UNPREPARED until a client prepares it
-//! again, which renews the columns that drivers know. After any other change the statement is
-//! planned again, and clients do not notice.
+//! ([`cql::PreparedStatement::is_outdated`]): EXECUTE is answered UNPREPARED until a client
+//! prepares it again, which renews the columns that drivers know. After any other change the
+//! statement is planned again, and clients do not notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use cql::{CqlError, Prepared};
+use cql::{CqlError, PreparedStatement};
 use protocol::response;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -43,9 +43,9 @@ const SHOWN_MAX: usize = 200;
 pub type StatementId = [u8; 16];
 
 /// A statement with its columns in the protocol's form.
-pub struct Statement {
+pub struct PlannedStatement {
     /// The plan.
-    pub prepared: Prepared,
+    pub prepared: PreparedStatement,
     /// Bind variables.
     pub markers: Arc<[response::ColumnSpec]>,
     /// Columns of the result.
@@ -62,7 +62,7 @@ pub struct Statement {
     schema: Weak<Schema>,
 }
 
-impl Statement {
+impl PlannedStatement {
     /// Plans a statement. A statement that is executed once costs no more than its plan: ids and
     /// encoded metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
@@ -91,7 +91,7 @@ impl Statement {
 /// Bytes of the types of the columns and bind variables of a statement, where user types are
 /// written out. A statement with more of them than can be described is refused, however few columns
 /// it has: one may be a tuple of thousands.
-fn types_size(prepared: &Prepared) -> Result<usize, CqlError> {
+fn types_size(prepared: &PreparedStatement) -> Result<usize, CqlError> {
     let specs = prepared.bind_variables.iter().chain(prepared.result_metadata.columns.iter());
     let size = Extents::default().of_all(specs.map(|spec| &spec.ty)).size;
     if size <= TYPES_SIZE_MAX {
@@ -127,8 +127,8 @@ fn column(spec: &cql::ColumnSpec) -> response::ColumnSpec {
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<StatementId, Arc<Statement>> for Weight {
-    fn weight(&self, _: &StatementId, statement: &Arc<Statement>) -> u64 {
+impl Weighter<StatementId, Arc<PlannedStatement>> for Weight {
+    fn weight(&self, _: &StatementId, statement: &Arc<PlannedStatement>) -> u64 {
         let columns = (statement.markers.len() + statement.result.columns().len()) as u64;
         let text = statement.prepared.query.as_bytes();
         let signs = text.iter().filter(|byte| is_between_terms(**byte)).count() as u64;
@@ -146,7 +146,7 @@ fn is_between_terms(byte: u8) -> bool {
 
 /// All prepared statements.
 pub struct PreparedStatements {
-    cache: Cache<StatementId, Arc<Statement>, Weight>,
+    cache: Cache<StatementId, Arc<PlannedStatement>, Weight>,
     capacity: u64,
     /// Number of statements that were kept under an id that was not known. A statement that was
     /// prepared again after a change of the schema has the place of the former one.
@@ -176,8 +176,8 @@ impl PreparedStatements {
         query: &str,
         keyspace: Option<&str>,
         schema: Arc<Schema>,
-    ) -> Result<(Arc<Statement>, bool), CqlError> {
-        let mut statement = Statement::plan_to_keep(query, keyspace, &schema)?;
+    ) -> Result<(Arc<PlannedStatement>, bool), CqlError> {
+        let mut statement = PlannedStatement::plan_to_keep(query, keyspace, &schema)?;
         let id = statement.prepared.id();
         let known = self.cache.get(&id);
         if let Some(known) = &known {
@@ -194,7 +194,7 @@ impl PreparedStatements {
         Ok((statement, is_new))
     }
 
-    fn check_size(&self, id: &StatementId, statement: &Arc<Statement>) -> Result<(), CqlError> {
+    fn check_size(&self, id: &StatementId, statement: &Arc<PlannedStatement>) -> Result<(), CqlError> {
         let size = Weight.weight(id, statement);
         if size <= self.capacity - self.capacity / NOT_FOR_ONE {
             return Ok(());
@@ -211,7 +211,7 @@ impl PreparedStatements {
     ///
     /// A statement that has ended keeps its place, because a client that prepares it again must
     /// learn whether its columns have changed.
-    pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<Statement>> {
+    pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<PlannedStatement>> {
         let id = StatementId::try_from(id).ok()?;
         let known = self.cache.get(&id)?;
         if known.is_of(schema) {
@@ -229,9 +229,9 @@ impl PreparedStatements {
     /// Plans a statement again after a change of the schema. None: the statement cannot be planned
     /// any more, or has other columns now. Something else than its table has changed, such as a
     /// user type that it names; the client learns more when it prepares the statement again.
-    fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Option<Arc<Statement>> {
+    fn plan_again(&self, id: StatementId, known: &PlannedStatement, schema: &Arc<Schema>) -> Option<Arc<PlannedStatement>> {
         let old = &known.prepared;
-        let mut again = Statement::plan_to_keep(&old.query, old.keyspace.as_deref(), schema).ok()?;
+        let mut again = PlannedStatement::plan_to_keep(&old.query, old.keyspace.as_deref(), schema).ok()?;
         if again.result.id() != known.result.id() {
             return None;
         }
@@ -322,17 +322,17 @@ mod tests {
             replication: Replication::simple(1),
             tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
             user_types: BTreeMap::from([("wide".to_owned(), wide)]),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             is_virtual: false,
         };
         let schema = Arc::new(schema::system::schema().with_keyspace(keyspace));
         let select = |count: usize| format!("SELECT {} FROM ks.t", vec!["w"; count].join(", "));
-        assert!(Statement::plan(&select(20), None, &schema).is_ok());
+        assert!(PlannedStatement::plan(&select(20), None, &schema).is_ok());
         let one_tuple = format!("SELECT ({}) FROM ks.t", vec!["w"; 100].join(", "));
         for too_large in [select(100), one_tuple] {
-            let refused = Statement::plan(&too_large, None, &schema).map(drop).expect_err("180 MB");
+            let refused = PlannedStatement::plan(&too_large, None, &schema).map(drop).expect_err("180 MB");
             assert!(refused.to_string().contains("take more than 64 MiB"), "{refused}");
         }
         let prepared = PreparedStatements::new(CAPACITY);

@@ -13,10 +13,10 @@ use crate::ops::Ops;
 
 /// The progress of the replay. Dropping its last clone frees the port.
 #[derive(Clone, Default)]
-pub(crate) struct ReplayWatch(Arc<Mutex<Watched>>);
+pub(crate) struct ReplayWatch(Arc<Mutex<ReplayState>>);
 
 #[derive(Default)]
-struct Watched {
+struct ReplayState {
     latest: ReplayMetrics,
     ops: Option<Ops>,
 }
@@ -24,7 +24,7 @@ struct Watched {
 impl ReplayWatch {
     /// The function by which the storage tells of the progress of a replay. `address`: the admin
     /// port; None or port 0: the port is not known yet, and nothing is answered.
-    pub(crate) fn teller(&self, env: &Env, address: Option<SocketAddr>, border: Border) -> OnReplay {
+    pub(crate) fn on_replay(&self, env: &Env, address: Option<SocketAddr>, border: Border) -> OnReplay {
         let (watch, env) = (self.clone(), env.clone());
         let address = address.filter(|address| address.port() != 0);
         Arc::new(move |progress| watch.tell(&env, address, &border, progress))
@@ -79,7 +79,7 @@ mod tests {
             let address = free.local_address().expect("bound");
             drop(free);
             let watch = ReplayWatch::default();
-            let tell = watch.teller(&env, Some(address), Border::OF_MACHINE);
+            let tell = watch.on_replay(&env, Some(address), Border::OF_MACHINE);
             assert!(env.network.connect(address).await.is_err(), "a short replay has no port");
             for done in [1000, 2000] {
                 tell(&ReplayProgress { done, total: 5000, records: 7, ..ReplayProgress::default() });

@@ -4,7 +4,7 @@
 //! `org.apache.cassandra.transport.messages`.
 
 mod batch;
-mod last_wait;
+mod commitlog_wait;
 mod old_columns;
 mod options;
 #[cfg(test)]
@@ -25,17 +25,17 @@ use protocol::request::{BatchStatement, Execute, Prepare, Query, QueryParameters
 use protocol::response::{self, ResponseExtras};
 use protocol::{ErrorMessage, ProtocolVersion, RequestEnvelope, Response, ResponseEnvelope};
 
-use crate::auth::{Auth, Standing};
+use crate::auth::{Auth, UserAccess};
 use crate::coordinator::RequestCoordinator;
 use crate::errors;
 use crate::events;
-use crate::prepared::{Statement, result_metadata};
+use crate::prepared::{PlannedStatement, result_metadata};
 use crate::services::{RequestMetrics, Services};
-use crate::trace::{Subject, TraceSession};
+use crate::trace::{TracedRequest, TraceSession};
 use native::{ConnectionInfo, Handled, RequestHandler};
-use old_columns::ColumnsKnown;
+use old_columns::KnownColumns;
 
-pub use last_wait::LastWait;
+pub use commitlog_wait::CommitLogWait;
 
 /// Executes requests of one worker's connections.
 pub struct CqlHandler {
@@ -53,24 +53,24 @@ impl CqlHandler {
 pub struct Client {
     info: ConnectionInfo,
     state: RefCell<Rc<ClientState>>,
-    /// The standing that the state's access comes from; None where nobody logs in.
-    standing: RefCell<Option<Standing>>,
+    /// The user's access that the state has; None where nobody logs in.
+    user_access: RefCell<Option<UserAccess>>,
     /// The client was told once that USE and prepared statements go badly together.
     warned_of_use: Cell<bool>,
-    columns_known: ColumnsKnown,
+    known_columns: KnownColumns,
 }
 
 impl Client {
     async fn state(&self, auth: Option<&Auth>, now: Instant) -> Rc<ClientState> {
         if let (Some(auth), Some(user)) = (auth, &self.info.user)
-            && !self.standing.borrow().as_ref().is_some_and(|known| auth.holds(known, now))
+            && !self.user_access.borrow().as_ref().is_some_and(|known| auth.is_valid(known, now))
         {
             // boxed: by value it would make the future of every request larger
-            let standing = Box::pin(auth.standing(user)).await;
+            let user_access = Box::pin(auth.user_access(user)).await;
             let keyspace = self.state.borrow().keyspace.clone();
-            let access = Some(Arc::clone(&standing.access));
+            let access = Some(Arc::clone(&user_access.access));
             *self.state.borrow_mut() = Rc::new(ClientState { keyspace, access });
-            *self.standing.borrow_mut() = Some(standing);
+            *self.user_access.borrow_mut() = Some(user_access);
         }
         Rc::clone(&self.state.borrow())
     }
@@ -96,7 +96,7 @@ impl Client {
 /// Cassandra's warning for a statement whose meaning depends on the keyspace of USE. It is sent
 /// once to each connection that prepares such a statement, or executes one that was prepared in
 /// another keyspace. `used`: the keyspace of the connection.
-fn warning_of_use(used: Option<&str>, prepared: &cql::Prepared) -> String {
+fn warning_of_use(used: Option<&str>, prepared: &cql::PreparedStatement) -> String {
     let keyspace = used.unwrap_or("null");
     let of_statement = prepared.keyspace.as_deref().unwrap_or("null");
     let id = prepared.id();
@@ -160,15 +160,15 @@ impl From<Response> for Reply {
 
 impl RequestHandler for CqlHandler {
     type Client = Client;
-    type Last = Box<LastWait>;
+    type Last = Box<CommitLogWait>;
 
     fn connect(&self, info: ConnectionInfo) -> Rc<Client> {
         Rc::new(Client {
             info,
             state: RefCell::default(),
-            standing: RefCell::default(),
+            user_access: RefCell::default(),
             warned_of_use: Cell::default(),
-            columns_known: ColumnsKnown::default(),
+            known_columns: KnownColumns::default(),
         })
     }
 
@@ -179,30 +179,30 @@ impl RequestHandler for CqlHandler {
         client: Rc<Client>,
         envelope: RequestEnvelope,
         received: Instant,
-    ) -> Handled<Box<LastWait>> {
+    ) -> Handled<Box<CommitLogWait>> {
         let services = &self.services;
         let trace = self.trace(&envelope, received);
-        let subject = last_wait::Subject::of(&envelope.request).filter(|_| trace.is_none());
+        let subject = commitlog_wait::StatementRef::of(&envelope.request).filter(|_| trace.is_none());
         let coordinator = RequestCoordinator::new(Arc::clone(services), trace.clone(), subject.is_some());
         let version = envelope.version;
-        let running = Running { services, client: &client, coordinator: &coordinator, version, received };
-        let result = running.answer(&envelope.request).await;
+        let execution = RequestExecution { services, client: &client, coordinator: &coordinator, version, received };
+        let result = execution.answer(&envelope.request).await;
         let unacknowledged = coordinator.unacknowledged.lock().expect("no panic inside").take();
         let result = match (result, unacknowledged, subject) {
             (Ok(reply), Some(wait), Some(subject)) => {
                 let (services, answer) = (Arc::clone(services), reply.into_envelope(envelope.stream, None));
-                return Handled::Last(Box::new(LastWait { services, subject, received, wait, answer }));
+                return Handled::Last(Box::new(CommitLogWait { services, subject, received, wait, answer }));
             }
             (result, ..) => result,
         };
-        running.record(&envelope.request, &result, received);
-        let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request));
+        execution.record(&envelope.request, &result, received);
+        let reply = result.unwrap_or_else(|failure| execution.refusal(failure, &envelope.request));
         if let Some(trace) = &trace {
             let error = match &reply.response {
                 Response::Error(error) => Some(format!("{:?}", error.kind)),
                 _ => None,
             };
-            trace.finish(&self.subject(&client, &envelope.request), error).await;
+            trace.finish(&self.traced_request(&client, &envelope.request), error).await;
         }
         let tracing_id = trace.filter(|_| envelope.tracing).and_then(|trace| trace.id);
         Handled::Answered(reply.into_envelope(envelope.stream, tracing_id))
@@ -224,7 +224,7 @@ impl CqlHandler {
         is_traced.then(|| TraceSession::begin(node, received, session, span))
     }
 
-    fn subject(&self, client: &Client, request: &Request) -> Subject {
+    fn traced_request(&self, client: &Client, request: &Request) -> TracedRequest {
         let mut parameters = Vec::new();
         let request = match request {
             Request::Query(query) => {
@@ -250,12 +250,12 @@ impl CqlHandler {
             }
             _ => "",
         };
-        Subject { request, client: client.info.peer.ip(), parameters }
+        TracedRequest { request, client: client.info.peer.ip(), parameters }
     }
 }
 
 /// One request on its way.
-struct Running<'a> {
+struct RequestExecution<'a> {
     services: &'a Arc<Services>,
     client: &'a Client,
     coordinator: &'a RequestCoordinator,
@@ -263,7 +263,7 @@ struct Running<'a> {
     received: Instant,
 }
 
-impl Running<'_> {
+impl RequestExecution<'_> {
     /// The state of the client, with the keyspace that the request gives.
     async fn state(&self, keyspace: Option<&str>) -> Rc<ClientState> {
         self.client.state_in(keyspace, self.services.auth.as_deref(), self.received).await
@@ -294,7 +294,7 @@ impl Running<'_> {
         self.trace(|| "Preparing statement".to_owned());
         // boxed: a plan in the future of each request would make all of them larger
         let statement =
-            Box::new(Statement::plan(&query.query, state.keyspace.as_deref(), &self.services.node.schema())?);
+            Box::new(PlannedStatement::plan(&query.query, state.keyspace.as_deref(), &self.services.node.schema())?);
         let values = &query.parameters.values;
         // values by name may be more, or fewer where one stands for several markers
         if values.names().is_empty() && statement.markers.len() != values.len() {
@@ -310,7 +310,7 @@ impl Running<'_> {
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
         let (statement, is_new) = self.services.prepared.prepare(&prepare.query, state.keyspace.as_deref(), schema)?;
-        self.client.columns_known.note(&statement);
+        self.client.known_columns.note(&statement);
         let prepared = response::Prepared {
             id: Bytes::copy_from_slice(&statement.prepared.id()),
             markers: Arc::clone(&statement.markers),
@@ -327,8 +327,8 @@ impl Running<'_> {
     async fn execute(&self, execute: &Execute) -> Result<Reply, Failure> {
         self.services.requests.prepared_statements.add(1);
         let statement = self.prepared(&execute.id)?;
-        if self.client.columns_known.may_be_old(execute, &statement) {
-            self.client.columns_known.note(&statement);
+        if self.client.known_columns.may_be_outdated(execute, &statement) {
+            self.client.known_columns.note(&statement);
             return Err(Failure::Unprepared(execute.id.clone()));
         }
         options::check_page_size(&execute.parameters)?;
@@ -353,21 +353,21 @@ impl Running<'_> {
 
     /// The warning for a statement that was prepared in another keyspace than the connection's.
     /// None: it was not, or the client was warned before.
-    fn warning_of_other_keyspace(&self, statement: &Statement) -> Option<String> {
+    fn warning_of_other_keyspace(&self, statement: &PlannedStatement) -> Option<String> {
         let client = self.client.state.borrow();
         let used = client.keyspace.as_deref();
         let is_told = statement.prepared.is_of_other_keyspace(used) && !self.client.warned_of_use.replace(true);
         is_told.then(|| warning_of_use(used, &statement.prepared))
     }
 
-    fn prepared(&self, id: &Bytes) -> Result<Arc<Statement>, Failure> {
+    fn prepared(&self, id: &Bytes) -> Result<Arc<PlannedStatement>, Failure> {
         let schema = self.services.node.schema();
         self.services.prepared.get(id, &schema).ok_or_else(|| Failure::Unprepared(id.clone()))
     }
 
     async fn run(
         &self,
-        statement: &Statement,
+        statement: &PlannedStatement,
         parameters: &QueryParameters,
         state: &ClientState,
     ) -> Result<Answer, CqlError> {
@@ -382,7 +382,7 @@ impl Running<'_> {
         is_ordinary.then(|| self.services.guardrails.of_users())
     }
 
-    fn values(&self, statement: &Statement, parameters: &QueryParameters) -> Result<Vec<BoundValue>, CqlError> {
+    fn values(&self, statement: &PlannedStatement, parameters: &QueryParameters) -> Result<Vec<BoundValue>, CqlError> {
         let given = &parameters.values;
         if !given.names().is_empty() {
             let named: Vec<(&str, BoundValue)> =
@@ -392,9 +392,9 @@ impl Running<'_> {
         options::by_position(given, &statement.prepared)
     }
 
-    fn reply(&self, answer: Answer, statement: &Statement, skip_metadata: bool, metadata_changed: bool) -> Reply {
+    fn reply(&self, answer: Answer, statement: &PlannedStatement, skip_metadata: bool, metadata_changed: bool) -> Reply {
         // the operator who has set a guardrail may know nothing of the clients
-        let violations = answer.warnings.iter().filter(|text| self.is_violation_to_be_told(text));
+        let violations = answer.warnings.iter().filter(|text| self.should_log_violation(text));
         violations.for_each(|text| tracing::warn!("{text}"));
         let response = match answer.result {
             CqlResult::Void => Response::Void,
@@ -435,15 +435,15 @@ impl Running<'_> {
             Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
             _ => format!("Failed: {}", error.message),
         });
-        if self.is_violation_to_be_told(&error.message) {
+        if self.should_log_violation(&error.message) {
             tracing::error!("{}", error.message);
         }
         Reply { response: Response::Error(error), warnings: self.coordinator.figures.warnings.take() }
     }
 
     /// Whether a warning, or the text of an error, is of a guardrail, and is to be in the log.
-    fn is_violation_to_be_told(&self, text: &str) -> bool {
-        is_violation(text) && self.services.guardrails.is_to_be_told(text, self.received)
+    fn should_log_violation(&self, text: &str) -> bool {
+        is_violation(text) && self.services.guardrails.should_log(text, self.received)
     }
 
     /// The histogram of a request, by what it has asked replicas for. A request that they failed,
@@ -513,7 +513,7 @@ fn text_of_id(services: &Services, id: &[u8]) -> String {
     services.prepared.text(id).map(|text| cql::obfuscate(&text).into_owned()).unwrap_or_default()
 }
 
-impl Running<'_> {
+impl RequestExecution<'_> {
     /// The text of the statement that a request executes, without passwords, as logs may keep it:
     /// looked up again, as it is seldom asked for.
     fn text_of(&self, request: &Request) -> String {

@@ -32,15 +32,15 @@ use storage::{DiskRoom, Engine, EngineOptions, StorageError};
 use crate::admin_api::{NodeAdmin, SetLevel};
 pub use crate::auth::FirstPassword;
 use crate::auth::{Auth, PasswordAuthenticator};
-use crate::certificates::{self, Watched};
+use crate::certificates::{self, WatchedCertificates};
 use crate::client_encryption;
 use crate::console::NodeConsole;
-use crate::directory::{self, Directories, Told};
+use crate::directory::{self, Directories, DirectoryOptions};
 use crate::events;
 use crate::handoff;
 use crate::joining;
 use crate::log_lines::LogLines;
-use crate::log_options;
+use crate::commitlog_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::otlp::Otlp;
@@ -129,7 +129,7 @@ pub fn start_until(options: StartOptions, stop: &dyn Fn() -> LocalFuture) -> Res
 /// the join.
 pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNode, StartError> {
     let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
-    let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
+    let directory_options = DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
     admin.map_or(Ok(()), |address| check_port(&env, address))?;
     let joins = joining::is_wanted(&config, read_only);
@@ -140,21 +140,21 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         .map_err(|error| StartError::DefaultCompaction(error.message().to_owned()))?;
     let cores = env.tasks.cores();
     let engine_slot: Arc<OnceLock<Weak<Engine>>> = Arc::default();
-    let found = directory::recognise(&env, &told, &config).map_err(StartError::Directory)?;
+    let found = directory::locate(&env, &directory_options, &config).map_err(StartError::Directory)?;
     tracing::info!(
         data = found.data.iter().map(|data| data.display().to_string()).collect::<Vec<_>>().join(", "),
         commitlog = %found.commitlog.display(),
         read_only,
         "the directory is {}",
-        found.what
+        found.description
     );
-    let hints_directory = found.beside.hints.clone();
+    let hints_directory = found.auxiliary.hints.clone();
     let shards = options.shards.unwrap_or(4 * cores);
     let replay_watch = ReplayWatch::default();
     let mut engine_options =
         EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
     let (border, of_border) = border(&env, &config, admin)?;
-    engine_options.commitlog.on_replay = replay_watch.teller(&env, admin, border.clone());
+    engine_options.commitlog.on_replay = replay_watch.on_replay(&env, admin, border.clone());
     let traffic = Arc::<Traffic>::default();
     engine_options.commitlog.on_failure = traffic.on_failure();
     engine_options.on_disk_failure = traffic.on_disk_failure();
@@ -230,7 +230,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let for_handlers = Arc::clone(&services);
     let for_ring = Arc::clone(&services.events);
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
-    handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
+    handoff::start_hints(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
     // a node on its way in answers its operator, and no client; so does one that is told to wait
     server_options.is_closed = joins || !services.config.native_transport.start;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
@@ -242,7 +242,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     // drivers know this node by its broadcast address
     let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
     server.handle().set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
-    traffic.begin(&services, server.handle());
+    traffic.set_handles(&services, server.handle());
     // nodetool is told the path, and may be started in another directory
     let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
     let token = (!read_only).then(|| TokenFile::new(&env, &data_dir));
@@ -277,14 +277,14 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     match joining::serve_at_start(&services, running.server.handle(), drive) {
         Err(StartError::Stopped) => Err(running.stop_early(drive)),
         served => {
-            traffic.end_if_over();
+            traffic.end_if_failed();
             served.map(|()| running)
         }
     }
 }
 
 /// How callers reach the admin port, and the look at its certificates; None: it is not encrypted.
-fn border(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(Border, Option<Watched>), StartError> {
+fn border(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(Border, Option<WatchedCertificates>), StartError> {
     let options = config.admin_port.encryption.as_ref();
     let opened = options.map(|options| client_encryption::open(env, "admin_encryption_options", options));
     let (tls, watched) = opened.transpose().map_err(StartError::Encryption)?.unzip();
@@ -321,7 +321,7 @@ impl RunningNode {
 
     /// Whether clients wait for `nodetool enablebinary` alone (`start_native_transport: false`).
     pub fn waits_for_its_operator(&self) -> bool {
-        !self.services.config.native_transport.start && joining::has_its_data(&self.services)
+        !self.services.config.native_transport.start && joining::is_data_complete(&self.services)
     }
 
     /// Drains a node that was told to stop before its start was done. Gives the error of the start.
@@ -439,7 +439,7 @@ fn paxos(config: &config::Paxos) -> Result<PaxosOptions, String> {
 }
 
 /// The limit of a request's size that `key` sets, lowered to what the memory has room for.
-fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
+fn limit_to_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
     let most = memory.request_max();
     if bytes > most {
         tracing::warn!(
@@ -470,9 +470,9 @@ fn server_limits(config: &Config, memory: &MemoryBudget, descriptors: Option<u64
     let defaults = ServerLimits::default();
     let of_mutations = config.commitlog.max_mutation_size.min(transport.max_request_data_in_flight.unwrap_or(u64::MAX));
     ServerLimits {
-        frame_size_max: size(in_memory("native_transport_max_frame_size", transport.max_frame_size, memory)),
+        frame_size_max: size(limit_to_memory("native_transport_max_frame_size", transport.max_frame_size, memory)),
         message_size_max: match transport.max_message_size {
-            Some(bytes) => size(in_memory("native_transport_max_message_size", bytes, memory)),
+            Some(bytes) => size(limit_to_memory("native_transport_max_message_size", bytes, memory)),
             None => size(of_mutations.min(memory.request_max())),
         },
         total_bytes_max: size(transport.max_request_data_in_flight.unwrap_or(memory.in_flight)),
@@ -499,8 +499,8 @@ fn engine_options(
 ) -> Result<EngineOptions, StartError> {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let caches = memory.cache_sizes(&config.caches).map_err(StartError::Memory)?;
-    let commitlog = log_options::of(env, config, &found, cores, engine).map_err(StartError::CommitLog)?;
-    let saved_caches = Some(saved_caches(config, found.beside.saved_caches));
+    let commitlog = commitlog_options::of(env, config, &found, cores, engine).map_err(StartError::CommitLog)?;
+    let saved_caches = Some(saved_caches(config, found.auxiliary.saved_caches));
     Ok(EngineOptions {
         data_directories: found.data,
         system_directory: found.system,

@@ -6,12 +6,12 @@ use env::Env;
 use links::{Encryption, Scope};
 use tls::TlsOptions;
 
-use crate::certificates::{Read, Watched};
+use crate::certificates::{TlsFiles, WatchedCertificates};
 use crate::client_encryption::text;
 
 /// How links between nodes are encrypted, and the look at the files while the node runs. Err: what
 /// is wrong with the files.
-pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<(Encryption, Watched), String> {
+pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<(Encryption, WatchedCertificates), String> {
     let scope = scope(options);
     if options.require_client_auth && matches!(scope, Scope::BetweenRacks | Scope::BetweenDataCenters) {
         tracing::warn!(
@@ -22,11 +22,11 @@ pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<(Encryption,
     let read = read(env, options)?;
     let encryption = encrypted(env, scope, &read)?;
     let (of_env, used, options) = (env.clone(), encryption.clone(), options.clone());
-    let watched = Watched {
+    let watched = WatchedCertificates {
         key: "server_encryption_options",
-        seen: Ok(read),
+        last_read: Ok(read),
         read: Box::new(move |env| self::read(env, &options)),
-        put: Box::new(move |read| {
+        apply: Box::new(move |read| {
             used.take_over(&encrypted(&of_env, scope, read)?);
             Ok(())
         }),
@@ -34,7 +34,7 @@ pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<(Encryption,
     Ok((encryption, watched))
 }
 
-fn encrypted(env: &Env, scope: Scope, read: &Read) -> Result<Encryption, String> {
+fn encrypted(env: &Env, scope: Scope, read: &TlsFiles) -> Result<Encryption, String> {
     Encryption::open(env, scope, &read.accept, read.connect.as_ref().unwrap_or(&read.accept))
 }
 
@@ -47,7 +47,7 @@ fn scope(options: &ServerEncryption) -> Scope {
     }
 }
 
-fn read(env: &Env, options: &ServerEncryption) -> Result<Read, String> {
+fn read(env: &Env, options: &ServerEncryption) -> Result<TlsFiles, String> {
     let tls = |identity: &Pem| {
         Ok::<_, String>(TlsOptions {
             identity: text(env, identity)?,
@@ -59,5 +59,5 @@ fn read(env: &Env, options: &ServerEncryption) -> Result<Read, String> {
         })
     };
     let connect = options.outbound_identity.as_ref().map(tls).transpose()?;
-    Ok(Read { accept: tls(&options.identity)?, connect })
+    Ok(TlsFiles { accept: tls(&options.identity)?, connect })
 }

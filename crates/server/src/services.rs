@@ -44,7 +44,7 @@ pub struct Services {
     /// Thresholds for statements.
     pub limits: cql::Limits,
     /// The guardrails as they are now; `config` has those of the start.
-    pub guardrails: crate::guardrails::InForce,
+    pub guardrails: crate::guardrails::ActiveGuardrails,
     /// Figures of requests.
     pub requests: RequestMetrics,
     /// Statements that took long.
@@ -161,7 +161,7 @@ impl Services {
             warn_timeout_ms: millis(config.schema.user_functions_warn_timeout),
         };
         function_limits.put_in_force();
-        let guardrails = crate::guardrails::InForce::new(&config);
+        let guardrails = crate::guardrails::ActiveGuardrails::new(&config);
         Self {
             begun: node.env.now(),
             node,

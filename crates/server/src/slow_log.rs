@@ -33,7 +33,7 @@ const REPORTED_MAX: usize = 200;
 /// The slow executions of a statement since the last report. Times are microseconds; rows,
 /// tombstones, bytes and SSTables are the sum of all executions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Slow {
+struct SlowExecutions {
     count: u64,
     micros: u64,
     min: u64,
@@ -45,15 +45,15 @@ struct Slow {
 }
 
 #[derive(Default)]
-struct Gathered {
-    statements: BTreeMap<String, Slow>,
+struct GatheredStatements {
+    statements: BTreeMap<String, SlowExecutions>,
     left_out: u64,
 }
 
 /// Slow statements on their way to the log.
 pub struct SlowLog {
     threshold_micros: u64,
-    gathered: Arc<Mutex<Gathered>>,
+    gathered: Arc<Mutex<GatheredStatements>>,
     /// The statements that were reported last, the newest at the end.
     reported: Arc<Mutex<VecDeque<SlowStatement>>>,
     /// Wakes the task that reports. The task is made when the first statement is slow.
@@ -132,11 +132,11 @@ impl SlowLog {
 
 /// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines
 /// and sleeps.
-fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> (Next, BTreeMap<String, Slow>) {
+fn report(gathered: &Mutex<GatheredStatements>, threshold_micros: u64, is_due: &mut bool) -> (Next, BTreeMap<String, SlowExecutions>) {
     if !std::mem::replace(is_due, true) {
         return (Next::After(INTERVAL), BTreeMap::new());
     }
-    let Gathered { statements, left_out } =
+    let GatheredStatements { statements, left_out } =
         std::mem::take(&mut *gathered.lock().unwrap_or_else(PoisonError::into_inner));
     for (statement, slow) in &statements {
         slow.tell(statement, threshold_micros);
@@ -149,7 +149,7 @@ fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) 
 }
 
 /// Keeps statements of a report for the console.
-fn keep(reported: &Mutex<VecDeque<SlowStatement>>, at_millis: i64, statements: &BTreeMap<String, Slow>) {
+fn keep(reported: &Mutex<VecDeque<SlowStatement>>, at_millis: i64, statements: &BTreeMap<String, SlowExecutions>) {
     let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
     for (statement, slow) in statements {
         if reported.len() >= REPORTED_MAX {
@@ -170,7 +170,7 @@ fn keep(reported: &Mutex<VecDeque<SlowStatement>>, at_millis: i64, statements: &
     }
 }
 
-impl Gathered {
+impl GatheredStatements {
     fn add(&mut self, statement: &str, micros: u64, figures: &ReadFigures) {
         let end = statement.char_indices().nth(TEXT_MAX).map_or(statement.len(), |(end, _)| end);
         let text = &statement[..end];
@@ -190,7 +190,7 @@ impl Gathered {
     }
 }
 
-impl Slow {
+impl SlowExecutions {
     fn tell(&self, statement: &str, threshold_micros: u64) {
         tracing::info!(
             target: "slow_query",
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn executions_are_gathered_by_statement_and_bounded() {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredStatements::default();
         let figures = ReadFigures::default();
         figures.rows.store(3, Ordering::Relaxed);
         for micros in [700_000, 600_000, 900_000] {
@@ -258,7 +258,7 @@ mod tests {
     /// A report waits for the interval, tells of all, and then sleeps.
     #[test]
     fn a_report_is_due_after_the_interval() {
-        let gathered = Mutex::new(Gathered::default());
+        let gathered = Mutex::new(GatheredStatements::default());
         gathered.lock().expect("nobody panicked").add("SELECT 1", 1, &ReadFigures::default());
         let mut is_due = false;
         assert_eq!(report(&gathered, 0, &mut is_due).0, Next::After(INTERVAL));

@@ -23,7 +23,7 @@ const SIZE_MAX: u64 = 16 << 20;
 /// Starts to follow the file. Ends with the node, or when the [`Wake`] is dropped.
 pub(crate) fn follow(node: &Arc<Node>, path: PathBuf) -> Wake {
     let weak: Weak<Node> = Arc::downgrade(node);
-    let mut file = Watched::new(&node.env, path);
+    let mut file = TopologyFile::new(&node.env, path);
     let step = move || {
         let Some(node) = weak.upgrade() else { return Next::Done };
         match file.look(&node) {
@@ -41,12 +41,12 @@ pub(crate) fn follow(node: &Arc<Node>, path: PathBuf) -> Wake {
 }
 
 /// The file, and its text at the last look.
-struct Watched {
+struct TopologyFile {
     path: PathBuf,
     seen: Result<String, String>,
 }
 
-impl Watched {
+impl TopologyFile {
     fn new(env: &Env, path: PathBuf) -> Self {
         let seen = text(env, &path);
         Self { path, seen }

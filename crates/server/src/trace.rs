@@ -27,7 +27,7 @@ pub struct TraceSession {
 }
 
 /// The request as the session's row shows it.
-pub struct Subject {
+pub struct TracedRequest {
     /// As Cassandra names it: `Execute CQL3 query`.
     pub request: &'static str,
     /// Address of the client.
@@ -45,12 +45,12 @@ impl TraceSession {
 
     /// Ends the session. Rows of which this node is a replica are in memtables when this returns.
     /// `error` names the reason of a request that failed; None: the request did not fail.
-    pub async fn finish(&self, subject: &Subject, error: Option<String>) {
+    pub async fn finish(&self, subject: &TracedRequest, error: Option<String>) {
         self.events.end_span(subject.request, subject.attributes(), error);
         self.events.finish(self.session_row(subject).into_iter().collect()).await;
     }
 
-    fn session_row(&self, subject: &Subject) -> Option<Mutation> {
+    fn session_row(&self, subject: &TracedRequest) -> Option<Mutation> {
         let id = self.id?;
         let node = &self.events.node;
         let schema = node.schema();
@@ -72,7 +72,7 @@ impl TraceSession {
     }
 }
 
-impl Subject {
+impl TracedRequest {
     /// The attributes of the request's span, by the names of OpenTelemetry's conventions for
     /// databases. Bound values stay in the node.
     fn attributes(&self) -> Vec<(&'static str, String)> {

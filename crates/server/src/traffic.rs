@@ -26,7 +26,7 @@ pub(crate) struct Traffic {
     reason: OnceLock<&'static str>,
     /// The node and its native transport, through which the traffic is ended. Empty until the node
     /// has its ports.
-    ways: OnceLock<(Weak<Services>, ServerHandle)>,
+    handles: OnceLock<(Weak<Services>, ServerHandle)>,
 }
 
 impl Traffic {
@@ -57,22 +57,22 @@ impl Traffic {
     }
 
     /// The node has its ports, which are closed if the disk fails.
-    pub(crate) fn begin(&self, services: &Arc<Services>, transport: ServerHandle) {
-        let _ = self.ways.set((Arc::downgrade(services), transport));
-        self.end_if_over();
+    pub(crate) fn set_handles(&self, services: &Arc<Services>, transport: ServerHandle) {
+        let _ = self.handles.set((Arc::downgrade(services), transport));
+        self.end_if_failed();
     }
 
     fn end(&self, reason: &'static str) {
         let _ = self.reason.set(reason);
-        self.end_if_over();
+        self.end_if_failed();
     }
 
     /// Ends the traffic if the disk has failed. A start calls this last, because a failure on the
     /// way into the ring may come before there is anything to end. Waits for nothing: requests in
     /// flight come to their end. If nothing is open any more it does nothing, so that many failed
     /// reads in a row are told of once.
-    pub(crate) fn end_if_over(&self) {
-        let (Some(reason), Some((services, transport))) = (self.reason.get(), self.ways.get()) else { return };
+    pub(crate) fn end_if_failed(&self) {
+        let (Some(reason), Some((services, transport))) = (self.reason.get(), self.handles.get()) else { return };
         let Some(services) = services.upgrade() else { return };
         let membership = services.node.membership();
         let gossips = membership.as_ref().is_some_and(|membership| membership.is_gossiping());

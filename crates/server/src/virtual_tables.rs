@@ -22,7 +22,7 @@ mod row;
 mod settings;
 mod snapshots;
 mod sstable_tasks;
-mod stream;
+mod partition_stream;
 mod streaming;
 mod system_logs;
 mod system_properties;
@@ -111,7 +111,7 @@ pub fn opener(services: &Arc<Services>) -> Arc<Open> {
             Some(table) => ((table.rows)(&services), table.newest_first),
             None => (Vec::new(), false),
         };
-        Ok(Box::new(stream::partitions(command, rows, newest_first, now)) as Box<dyn PartitionStream>)
+        Ok(Box::new(partition_stream::partitions(command, rows, newest_first, now)) as Box<dyn PartitionStream>)
     })
 }
 

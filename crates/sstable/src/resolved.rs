@@ -8,7 +8,7 @@ use rows::PrefixKind;
 use rows::codec::{CodecColumn, Header};
 use schema::{ClusteringComparator, TableMetadata};
 use types::byte_comparable::{
-    Forms, TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering_in, has_two_forms,
+    ByteForm, TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering_in, has_two_forms,
 };
 
 use crate::error::Malformed;
@@ -51,7 +51,7 @@ pub(crate) fn values_comparable(
     values: &[Option<Bytes>],
     kind: PrefixKind,
 ) -> Vec<u8> {
-    encode(Forms::Ordered, comparator, values, kind)
+    encode(ByteForm::Ordered, comparator, values, kind)
 }
 
 /// The form that Cassandra gives a position, where that may be another than the form of
@@ -62,16 +62,16 @@ pub(crate) fn values_of_cassandra(
     kind: PrefixKind,
 ) -> Option<Vec<u8>> {
     let may_differ = comparator.columns.iter().zip(values).any(|((ty, _), _)| has_two_forms(ty));
-    may_differ.then(|| encode(Forms::Cassandra, comparator, values, kind))
+    may_differ.then(|| encode(ByteForm::Cassandra, comparator, values, kind))
 }
 
-fn encode(forms: Forms, comparator: &ClusteringComparator, values: &[Option<Bytes>], kind: PrefixKind) -> Vec<u8> {
+fn encode(form: ByteForm, comparator: &ClusteringComparator, values: &[Option<Bytes>], kind: PrefixKind) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     let terminator = match kind.side() {
         0 => TERMINATOR_CLUSTERING,
         side if side < 0 => TERMINATOR_BEFORE,
         _ => TERMINATOR_AFTER,
     };
-    encode_clustering_in(forms, &comparator.columns, values, terminator, &mut out);
+    encode_clustering_in(form, &comparator.columns, values, terminator, &mut out);
     out
 }

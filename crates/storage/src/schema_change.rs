@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rows::Mutation;
-use schema::rows_form::{self, SchemaRow, SchemaTable};
+use schema::system_schema::{self, SchemaRow, SchemaTable};
 use schema::system::is_local_keyspace;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
@@ -306,22 +306,22 @@ fn clear_places(
     Ok(())
 }
 
-fn difference(before: &Schema, after: &Schema) -> Vec<rows_form::SchemaWrite> {
+fn difference(before: &Schema, after: &Schema) -> Vec<system_schema::SchemaWrite> {
     let mut writes = Vec::new();
     for (name, old) in &before.keyspaces {
         if !after.keyspaces.contains_key(name) {
-            writes.extend(rows_form::diff(Some(old), None));
+            writes.extend(system_schema::diff(Some(old), None));
         }
     }
     for (name, new) in after.keyspaces.iter().filter(|(_, keyspace)| !keyspace.is_virtual) {
-        writes.extend(rows_form::diff(before.keyspace(name).map(Arc::as_ref), Some(new)));
+        writes.extend(system_schema::diff(before.keyspace(name).map(Arc::as_ref), Some(new)));
     }
     writes
 }
 
 fn mutations(
     engine: &Engine,
-    writes: &[rows_form::SchemaWrite],
+    writes: &[system_schema::SchemaWrite],
     timestamp: i64,
 ) -> Result<Vec<Mutation>, StorageError> {
     schema_tables::mutations(&engine.schema(), writes, timestamp, engine.env.clock.now_seconds())
@@ -400,7 +400,7 @@ pub(crate) fn store_missing(engine: &Engine) -> Result<(), StorageError> {
                 stored.merge(&missing);
             }
             None if present.contains(name) => {}
-            None => writes.extend(rows_form::diff(None, Some(keyspace))),
+            None => writes.extend(system_schema::diff(None, Some(keyspace))),
         }
     }
     let written = mutations(engine, &writes, engine.next_timestamp(CHANGE_STEP))?;
@@ -418,13 +418,13 @@ fn missing_rows(
     keyspace: &KeyspaceMetadata,
     generation: i64,
     now: u32,
-) -> Vec<rows_form::SchemaWrite> {
+) -> Vec<system_schema::SchemaWrite> {
     let built_in = schema::system::keyspaces().into_iter().find(|built_in| built_in.name == keyspace.name);
-    let mut writes = built_in.map_or_else(Vec::new, |built_in| rows_form::diff(None, Some(&built_in)));
+    let mut writes = built_in.map_or_else(Vec::new, |built_in| system_schema::diff(None, Some(&built_in)));
     writes.retain(|write| match write {
-        rows_form::SchemaWrite::Put { row, .. } => match stored.row(row, now) {
+        system_schema::SchemaWrite::Put { row, .. } => match stored.row(row, now) {
             // the replication that was chosen for the keyspace stays
-            Some(_) if row.table == rows_form::SchemaTable::Keyspaces => false,
+            Some(_) if row.table == system_schema::SchemaTable::Keyspaces => false,
             Some((timestamp, found)) => timestamp < generation && found.content() != row.content(),
             None => true,
         },

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
-use schema::rows_form::{Loaded, SchemaTable, SchemaWrite};
+use schema::system_schema::{LoadedSchema, SchemaTable, SchemaWrite};
 use schema::system::is_local_keyspace;
 use schema::{Schema, TableMetadata};
 use types::DecoratedKey;
@@ -53,7 +53,7 @@ fn read_table(
 }
 
 /// The schema as stored, still without its version, and what of it cannot be read.
-pub fn load(stored: &StoredSchema, now: u32) -> Loaded {
+pub fn load(stored: &StoredSchema, now: u32) -> LoadedSchema {
     let loaded = Schema::from_rows(stored.rows(None, now), None);
     tell(&loaded.ignored, &loaded.unreadable);
     loaded

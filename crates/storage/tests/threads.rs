@@ -229,7 +229,7 @@ fn keyspace() -> KeyspaceMetadata {
         replication: Replication { class, options },
         tables: [("t".to_owned(), table())].into_iter().collect(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cql::ddl::restore::{Restoring, restore};
+use cql::ddl::restore::{RestoreOptions, restore};
 use env::Env;
 use schema::{Schema, TableId, TableMetadata};
 use sstable::{Descriptor, Statistics};
@@ -64,7 +64,7 @@ fn read(env: &Env, path: &Path, descriptor: &Descriptor) -> Result<Arc<TableMeta
     let bytes = env.disk.read_all(path, open::SMALL_FILE_MAX).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
     let (keyspace, name) = open::names_of(&descriptor.directory);
-    let restoring = Restoring {
+    let restoring = RestoreOptions {
         keyspace: Some(keyspace.clone()),
         now_micros: env.clock.now_micros(),
         id_of: &TableId::of_system_table,

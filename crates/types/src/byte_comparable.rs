@@ -36,7 +36,7 @@ const DOUBLE_NAN: &[u8] = &[0x7f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00];
 
 /// Which form a value gets where the order of Cassandra's forms is not that of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forms {
+pub enum ByteForm {
     /// The form whose order is that of [`crate::compare`]. Whatever is kept in the order of forms
     /// needs it, because SSTables are written in the order of `compare`: memtables, the tries that
     /// are written.
@@ -55,12 +55,12 @@ pub fn has_two_forms(ty: &CqlType) -> bool {
 /// Appends the form of clustering values and `terminator`. `types` gives for each clustering column
 /// its type and whether its order is reversed.
 pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], terminator: u8, out: &mut Vec<u8>) {
-    encode_clustering_in(Forms::Ordered, types, values, terminator, out);
+    encode_clustering_in(ByteForm::Ordered, types, values, terminator, out);
 }
 
 /// As [`encode_clustering`], in one of both forms.
 pub fn encode_clustering_in(
-    forms: Forms,
+    form: ByteForm,
     types: &[(CqlType, bool)],
     values: &[Option<Bytes>],
     terminator: u8,
@@ -75,7 +75,7 @@ pub fn encode_clustering_in(
             Some(value) => {
                 out.push(NEXT_COMPONENT);
                 let start = out.len();
-                encode_value(forms, ty, value, out);
+                encode_value(form, ty, value, out);
                 if *reversed {
                     out[start..].iter_mut().for_each(|byte| *byte = !*byte);
                 }
@@ -97,18 +97,18 @@ pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
 /// Appends the form of a key's position in the order of its type, with the separator before it.
 /// Cassandra's tokens of such keys compare by the type, and so does this form.
 pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
-    encode_local_token_in(Forms::Ordered, ty, key, out);
+    encode_local_token_in(ByteForm::Ordered, ty, key, out);
 }
 
 /// As [`encode_local_token`], in one of both forms. The one of Cassandra agrees with
 /// `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes` embeds it.
-pub fn encode_local_token_in(forms: Forms, ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
+pub fn encode_local_token_in(form: ByteForm, ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     if key.is_empty() && !empty_has_form(ty) {
         out.push(NEXT_COMPONENT_NULL);
         return;
     }
     out.push(NEXT_COMPONENT);
-    encode_value(forms, ty, key, out);
+    encode_value(form, ty, key, out);
 }
 
 /// The order of two positions that [`encode_local_token`] gave: that of the whole keys' forms. One
@@ -135,7 +135,7 @@ pub fn local_key_of_cassandra(ty: &CqlType, local: &[u8], key: &[u8]) -> Option<
         return None;
     }
     let mut form = Vec::with_capacity(local.len() + key.len() + 8);
-    encode_local_token_in(Forms::Cassandra, ty, key, &mut form);
+    encode_local_token_in(ByteForm::Cassandra, ty, key, &mut form);
     if form == local {
         return None;
     }
@@ -158,7 +158,7 @@ fn empty_has_form(ty: &CqlType) -> bool {
 }
 
 /// Appends the form of a value that is not empty, or whose type gives the empty value a form.
-fn encode_value(forms: Forms, ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
+fn encode_value(form: ByteForm, ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
     match ty {
         CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => escape(value, out),
         CqlType::TinyInt | CqlType::SmallInt | CqlType::Int | CqlType::Timestamp => flipped(value, out),
@@ -169,25 +169,25 @@ fn encode_value(forms: Forms, ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
         CqlType::Varint => varint(value, out),
         CqlType::Float => {
             let is_nan = value.first_chunk::<4>().is_some_and(|bytes| f32::from_be_bytes(*bytes).is_nan());
-            floating(if is_nan && forms == Forms::Ordered { FLOAT_NAN } else { value }, out);
+            floating(if is_nan && form == ByteForm::Ordered { FLOAT_NAN } else { value }, out);
         }
         CqlType::Double => {
             let is_nan = value.first_chunk::<8>().is_some_and(|bytes| f64::from_be_bytes(*bytes).is_nan());
-            floating(if is_nan && forms == Forms::Ordered { DOUBLE_NAN } else { value }, out);
+            floating(if is_nan && form == ByteForm::Ordered { DOUBLE_NAN } else { value }, out);
         }
         CqlType::Boolean => out.push(u8::from(value.first().is_some_and(|byte| *byte != 0))),
         CqlType::Date | CqlType::Time => out.extend_from_slice(value),
         CqlType::Uuid => uuid(value, out),
         CqlType::TimeUuid => timeuuid(value, out),
         CqlType::Decimal => decimal(value, out),
-        CqlType::List { element, .. } | CqlType::Set { element, .. } => collection(forms, value, &[element], out),
-        CqlType::Map { key, value: val, .. } => collection(forms, value, &[key, val], out),
-        CqlType::Tuple(types) => fields(forms, value, &types.iter().collect::<Vec<_>>(), out),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => collection(form, value, &[element], out),
+        CqlType::Map { key, value: val, .. } => collection(form, value, &[key, val], out),
+        CqlType::Tuple(types) => fields(form, value, &types.iter().collect::<Vec<_>>(), out),
         CqlType::Udt(udt, _) => {
-            fields(forms, value, &udt.fields.iter().map(|(_, ty)| ty).collect::<Vec<_>>(), out);
+            fields(form, value, &udt.fields.iter().map(|(_, ty)| ty).collect::<Vec<_>>(), out);
         }
-        CqlType::Vector { element, dimension } => vector(forms, value, element, *dimension, out),
-        CqlType::Custom(custom) => custom_value(forms, custom, value, out),
+        CqlType::Vector { element, dimension } => vector(form, value, element, *dimension, out),
+        CqlType::Custom(custom) => custom_value(form, custom, value, out),
         CqlType::Empty => {}
         CqlType::Duration => escape(value, out),
     }
@@ -388,29 +388,29 @@ fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     out.push(0x00);
 }
 
-fn source(forms: Forms, ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
+fn source(form: ByteForm, ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) if !value.is_empty() || empty_has_form(ty) => {
             out.push(NEXT_COMPONENT);
-            encode_value(forms, ty, value, out);
+            encode_value(form, ty, value, out);
         }
         _ => out.push(NEXT_COMPONENT_NULL),
     }
 }
 
-fn collection(forms: Forms, value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8>) {
+fn collection(form: ByteForm, value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     let count = cursor.i32().unwrap_or(0);
     'elements: for _ in 0..count {
         for ty in types {
             let Ok(element) = cursor.int_bytes() else { break 'elements };
-            source(forms, ty.as_ref(), element, out);
+            source(form, ty.as_ref(), element, out);
         }
     }
     out.push(TERMINATOR);
 }
 
-fn fields(forms: Forms, value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
+fn fields(form: ByteForm, value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(types.len());
     while values.len() < types.len() && !cursor.is_empty() {
@@ -422,16 +422,16 @@ fn fields(forms: Forms, value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
     }
     for (ty, value) in types.iter().zip(&values) {
         let is_empty = value.is_some_and(<[u8]>::is_empty) && !empty_has_form(ty);
-        match forms {
+        match form {
             // null and empty are two values
-            Forms::Ordered if is_empty => out.push(NEXT_COMPONENT_EMPTY),
-            _ => source(forms, ty, *value, out),
+            ByteForm::Ordered if is_empty => out.push(NEXT_COMPONENT_EMPTY),
+            _ => source(form, ty, *value, out),
         }
     }
     out.push(TERMINATOR);
 }
 
-fn vector(forms: Forms, value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
+fn vector(form: ByteForm, value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     for _ in 0..dimension {
         let item = match element.fixed_length() {
@@ -439,15 +439,15 @@ fn vector(forms: Forms, value: &[u8], element: &CqlType, dimension: u32, out: &m
             None => cursor.vbytes(),
         };
         let Ok(item) = item else { break };
-        source(forms, element, Some(item), out);
+        source(form, element, Some(item), out);
     }
     out.push(TERMINATOR);
 }
 
-fn custom_value(forms: Forms, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
+fn custom_value(form: ByteForm, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
     match custom {
-        CustomType::Composite(types) => composite(forms, types, value, out),
-        CustomType::DynamicComposite(aliases) => dynamic_composite(forms, aliases, value, out),
+        CustomType::Composite(types) => composite(form, types, value, out),
+        CustomType::DynamicComposite(aliases) => dynamic_composite(form, aliases, value, out),
         CustomType::LexicalUuid => {
             let start = out.len();
             out.extend_from_slice(value);
@@ -461,14 +461,14 @@ fn custom_value(forms: Forms, custom: &CustomType, value: &[u8], out: &mut Vec<u
         CustomType::PartitionerDefinedOrder(_) => encode_decorated_key(Token::of_key(value), value, out),
         CustomType::Reversed(ty) => {
             let start = out.len();
-            encode_value(forms, ty, value, out);
+            encode_value(form, ty, value, out);
             out[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
         CustomType::Unknown(_) => escape(value, out),
     }
 }
 
-fn composite(forms: Forms, types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
+fn composite(form: ByteForm, types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     if value.starts_with(&[0xff, 0xff]) {
         let _ = cursor.skip(2);
@@ -479,13 +479,13 @@ fn composite(forms: Forms, types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
     }
     for ty in types {
         let (Ok(component), Ok(end)) = (cursor.short_bytes(), cursor.u8()) else { break };
-        source(forms, ty, Some(component), out);
+        source(form, ty, Some(component), out);
         out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
     }
     out.push(TERMINATOR);
 }
 
-fn dynamic_composite(forms: Forms, aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>) {
+fn dynamic_composite(form: ByteForm, aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     out.push(NEXT_COMPONENT);
     while !cursor.is_empty() {
@@ -499,7 +499,7 @@ fn dynamic_composite(forms: Forms, aliases: &[(u8, CqlType)], value: &[u8], out:
             out.push(NEXT_COMPONENT);
             escape(&name, out);
         }
-        source(forms, ty.unwrap_or(&CqlType::Blob), Some(component), out);
+        source(form, ty.unwrap_or(&CqlType::Blob), Some(component), out);
         out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
     }
     out.push(TERMINATOR);

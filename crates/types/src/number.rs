@@ -112,7 +112,7 @@ pub fn calculate(
     };
     match ty {
         CqlType::Text | CqlType::Ascii => Ok(Some([left, right].concat())),
-        CqlType::Timestamp | CqlType::Date => moved(operator, &ty, left, right).map_err(failed),
+        CqlType::Timestamp | CqlType::Date => shift_by_duration(operator, &ty, left, right).map_err(failed),
         _ => {
             let (Some(left), Some(right)) = (Number::decode(left_type, left), Number::decode(right_type, right)) else {
                 return Ok(None);
@@ -200,7 +200,7 @@ fn decimals(operator: Operator, a: &Decimal, b: &Decimal) -> Result<Decimal, Typ
 }
 
 /// A timestamp or date plus or minus a duration.
-fn moved(operator: Operator, ty: &CqlType, temporal: &[u8], duration: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
+fn shift_by_duration(operator: Operator, ty: &CqlType, temporal: &[u8], duration: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
     let Some(duration) = Duration::decode(duration) else { return Ok(None) };
     let precision = match ty {
         CqlType::Date if duration.nanoseconds != 0 => Some("day"),

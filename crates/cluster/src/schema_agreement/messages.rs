@@ -7,7 +7,7 @@ use bytes::Bytes;
 use internode::payload::schema::{join, split};
 use rows::Mutation;
 use rows::codec::{MutationDecoder, encode_mutation};
-use schema::rows_form::SchemaTable;
+use schema::system_schema::SchemaTable;
 use schema::{ColumnKind, DroppedColumn, Schema, TableId, TableMetadata};
 use types::CqlType;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use env::Random;
 use env::sim::{ENOSPC, Fault, Op};
-use schema::rows_form::{SchemaRow, rows_of};
+use schema::system_schema::{SchemaRow, rows_of};
 use schema::{KeyspaceMetadata, Schema, TableId, TableMetadata};
 
 use crate::schema_agreement::waiting::AGREEMENT_WAIT;

@@ -487,7 +487,7 @@ fn with_keyspace(
         replication: Replication { class, options },
         tables: [table(name, "t"), table(name, "counters")].map(|table| (table.name.clone(), table)).into(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

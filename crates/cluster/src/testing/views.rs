@@ -76,7 +76,7 @@ pub(crate) fn keyspace_of(factor: &str, tables: Vec<Arc<TableMetadata>>) -> Keys
         replication: Replication { class: "org.apache.cassandra.locator.SimpleStrategy".to_owned(), options },
         tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

@@ -12,7 +12,7 @@ const COMPARED_MAX: usize = 64;
 
 /// The places of fields by their names.
 #[derive(Default)]
-pub(crate) struct Fields {
+pub(crate) struct FieldCache {
     inner: RefCell<Known>,
 }
 
@@ -24,7 +24,7 @@ struct Known {
     places: BTreeMap<usize, (Arc<UserType>, BTreeMap<String, usize>)>,
 }
 
-impl Fields {
+impl FieldCache {
     /// The place of a field in a user type.
     pub fn find(&self, udt: &Arc<UserType>, name: &str) -> Option<usize> {
         let mut known = self.inner.borrow_mut();

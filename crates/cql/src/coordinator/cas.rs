@@ -28,7 +28,7 @@ pub struct CasPartition {
 impl CasPartition {
     /// Reads the partition.
     pub fn read(stream: &mut dyn PartitionStream, request: &CasRequest) -> Result<Self, CqlError> {
-        let mut timed = Timed { stream, newest: NO_TIMESTAMP };
+        let mut timed = NewestTimestamp { stream, newest: NO_TIMESTAMP };
         let command = &request.command;
         let limits = TombstoneLimits { failure: request.tombstone_failure, ..TombstoneLimits::NONE };
         let mut live = LiveRows::new(&mut timed, Arc::clone(&command.table), command.now, limits);
@@ -36,7 +36,7 @@ impl CasPartition {
         if let Some(partition) = live.next_partition()? {
             static_row = partition.static_row;
             while let Some(row) = live.next_row()? {
-                let row = only_asked_for(row, &command.columns);
+                let row = retain_columns(row, &command.columns);
                 // the row is alive only by columns that were not requested: Cassandra does not
                 // count it
                 if row.liveness.is_empty() && row.columns.is_empty() {
@@ -48,7 +48,7 @@ impl CasPartition {
                 }
             }
         }
-        let static_row = static_row.map(|row| only_asked_for(row, &command.columns)).filter(|row| !row.is_empty());
+        let static_row = static_row.map(|row| retain_columns(row, &command.columns)).filter(|row| !row.is_empty());
         Ok(Self { static_row, rows, newest: timed.newest })
     }
 
@@ -59,47 +59,47 @@ impl CasPartition {
     }
 }
 
-fn only_asked_for(mut row: Row, columns: &ColumnFilter) -> Row {
+fn retain_columns(mut row: Row, columns: &ColumnFilter) -> Row {
     row.columns.retain(|data| columns.includes(data.column()));
     row
 }
 
 /// A stream that keeps the greatest timestamp of everything that passes through it.
-struct Timed<'a> {
+struct NewestTimestamp<'a> {
     stream: &'a mut dyn PartitionStream,
     newest: i64,
 }
 
-impl Timed<'_> {
-    fn see(&mut self, timestamp: i64) {
+impl NewestTimestamp<'_> {
+    fn track(&mut self, timestamp: i64) {
         self.newest = self.newest.max(timestamp);
     }
 
-    fn see_deletion(&mut self, deletion: &DeletionTime) {
-        self.see(deletion.marked_for_delete_at);
+    fn track_deletion(&mut self, deletion: &DeletionTime) {
+        self.track(deletion.marked_for_delete_at);
     }
 
-    fn see_row(&mut self, row: &Row) {
-        self.see(row.liveness.timestamp);
-        self.see_deletion(&row.deletion);
+    fn track_row(&mut self, row: &Row) {
+        self.track(row.liveness.timestamp);
+        self.track_deletion(&row.deletion);
         for data in &row.columns {
             match data {
-                ColumnData::Simple(cell) => self.see(cell.timestamp),
+                ColumnData::Simple(cell) => self.track(cell.timestamp),
                 ColumnData::Complex(complex) => {
-                    self.see_deletion(&complex.deletion);
-                    complex.cells.iter().for_each(|cell| self.see(cell.timestamp));
+                    self.track_deletion(&complex.deletion);
+                    complex.cells.iter().for_each(|cell| self.track(cell.timestamp));
                 }
             }
         }
     }
 }
 
-impl PartitionStream for Timed<'_> {
+impl PartitionStream for NewestTimestamp<'_> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let head = self.stream.next_partition()?;
         if let Some(head) = &head {
-            self.see_deletion(&head.deletion);
-            head.static_row.iter().for_each(|row| self.see_row(row));
+            self.track_deletion(&head.deletion);
+            head.static_row.iter().for_each(|row| self.track_row(row));
         }
         Ok(head)
     }
@@ -107,9 +107,9 @@ impl PartitionStream for Timed<'_> {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         let next = self.stream.next_unfiltered()?;
         match &next {
-            Some(Unfiltered::Row(row)) => self.see_row(row),
+            Some(Unfiltered::Row(row)) => self.track_row(row),
             Some(Unfiltered::Marker(marker)) => {
-                marker.open.iter().chain(&marker.close).for_each(|deletion| self.see_deletion(deletion));
+                marker.open.iter().chain(&marker.close).for_each(|deletion| self.track_deletion(deletion));
             }
             None => {}
         }

@@ -16,18 +16,18 @@ use schema::{
 use types::CqlType;
 
 use super::create_table::has_unfrozen_fields;
-use super::type_name::Types;
+use super::type_name::CheckedTypes;
 use super::{
-    Act, Changed, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
+    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
     properties, refused, type_name, view,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(name))?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::Table(name))?;
     match &alter.alteration {
         TableAlteration::MaskColumn { mask, .. } => masks::check_enabled(std::iter::once(mask), context)?,
         TableAlteration::Add { columns, .. } => {
@@ -47,17 +47,17 @@ pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schem
             "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead",
         ));
     }
-    let altered = altered(&alter.alteration, keyspace, table, context)?;
+    let altered = altered_table(&alter.alteration, keyspace, table, context)?;
     check_views(&alter.alteration, keyspace, table, &altered)?;
     let mut after = KeyspaceMetadata::clone(keyspace);
     if let TableAlteration::MaskColumn { column, .. } = &alter.alteration {
-        masks::follow(&mut after, &altered, column.as_str());
+        masks::mask_views_of(&mut after, &altered, column.as_str());
     }
     let renamed = match &alter.alteration {
         TableAlteration::Rename { columns, .. } => columns.as_slice(),
         _ => &[],
     };
-    view::follow(&mut after, table, &altered, renamed)?;
+    view::alter_views_of(&mut after, table, &altered, renamed)?;
     after.tables.insert(name.to_owned(), Arc::new(altered));
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
@@ -96,7 +96,7 @@ fn check_views(
     }
 }
 
-fn altered(
+fn altered_table(
     alteration: &TableAlteration<'_>,
     keyspace: &KeyspaceMetadata,
     table: &TableMetadata,
@@ -105,20 +105,20 @@ fn altered(
     match alteration {
         TableAlteration::AlterColumn { .. } => Err(CqlError::invalid("Altering column types is no longer supported")),
         TableAlteration::MaskColumn { if_exists, column, mask } => {
-            masks::altered(keyspace, table, column, *if_exists, mask)
+            masks::with_mask(keyspace, table, column, *if_exists, mask)
         }
         TableAlteration::Add { if_not_exists, columns } => with_columns(keyspace, table, columns, *if_not_exists),
         TableAlteration::Drop { if_exists, columns, timestamp } => {
             without_columns(table, columns, *if_exists, timestamp.unwrap_or(context.now_micros))
         }
-        TableAlteration::Rename { columns, .. } => renamed(table, columns),
-        TableAlteration::DropCompactStorage => compact::dropped(table, context),
+        TableAlteration::Rename { columns, .. } => with_renamed_columns(table, columns),
+        TableAlteration::DropCompactStorage => compact::without_compact_storage(table, context),
         TableAlteration::With(properties) => with_options(table, properties, context),
     }
 }
 
 /// The table with other columns, which keep their ids where they are the same.
-fn rebuilt(
+fn rebuild(
     table: &TableMetadata,
     specs: Vec<ColumnSpec>,
     dropped: BTreeMap<String, DroppedColumn>,
@@ -138,7 +138,7 @@ fn with_columns(
     let mut specs = table.specs();
     let mut names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut masks = table.masks.clone();
-    let (mut types, masking) = (Types::default(), masks::Masking::new(keyspace, &table.name));
+    let (mut types, masking) = (CheckedTypes::default(), masks::MaskPreparer::new(keyspace, &table.name));
     if columns.iter().any(|column| !names.contains(column.name.as_str())) {
         types.add(table.types())?;
     }
@@ -147,7 +147,7 @@ fn with_columns(
         let normalized = type_name::normalize(&column.type_name);
         // the type of a column that is there already is not added to the others
         let ty = match names.contains(name) {
-            true => Types::default().prepare(&normalized, keyspace)?,
+            true => CheckedTypes::default().prepare(&normalized, keyspace)?,
             false => types.prepare(&normalized, keyspace)?,
         };
         let mask = column.mask.as_ref();
@@ -163,7 +163,7 @@ fn with_columns(
         specs.push(ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false });
         masks.extend(mask.map(|mask| (name.to_owned(), mask)));
     }
-    let mut altered = rebuilt(table, specs, table.dropped.clone(), table.params.clone());
+    let mut altered = rebuild(table, specs, table.dropped.clone(), table.params.clone());
     altered.masks = masks;
     Ok(altered)
 }
@@ -260,7 +260,7 @@ fn without_columns(
         dropped.insert(column.name.clone(), record);
     }
     let specs = table.specs().into_iter().filter(|spec| !gone.contains(spec.name.as_str())).collect();
-    Ok(rebuilt(table, specs, dropped, table.params.clone()))
+    Ok(rebuild(table, specs, dropped, table.params.clone()))
 }
 
 fn check_droppable(table: &TableMetadata, column: &ColumnMetadata) -> Result<(), CqlError> {
@@ -302,7 +302,7 @@ fn check_not_indexed(
     if names.is_empty() { Ok(()) } else { Err(CqlError::invalid(refusal(&names.join(", ")))) }
 }
 
-fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
+fn with_renamed_columns(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
     check_room(table, columns.len())?;
     let mut specs = table.specs();
     let mut places: BTreeMap<String, usize> =
@@ -334,7 +334,7 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
             masks.insert(new.as_str().to_owned(), mask);
         }
     }
-    let mut altered = rebuilt(table, specs, table.dropped.clone(), table.params.clone());
+    let mut altered = rebuild(table, specs, table.dropped.clone(), table.params.clone());
     altered.masks = masks;
     Ok(altered)
 }

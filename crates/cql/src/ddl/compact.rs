@@ -43,7 +43,7 @@ pub(super) fn check(
 }
 
 /// Flags and columns of a table with COMPACT STORAGE, hidden ones included.
-pub(super) fn complete(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags, Vec<ColumnSpec>) {
+pub(super) fn with_hidden_columns(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags, Vec<ColumnSpec>) {
     let clustering = specs.iter().filter(|spec| spec.kind == ColumnKind::Clustering).count();
     let flags = TableFlags { compound: clustering > 1, counter, dense: clustering > 0, super_: false };
     let value =
@@ -63,7 +63,7 @@ pub(super) fn complete(counter: bool, mut specs: Vec<ColumnSpec>) -> (TableFlags
 }
 
 /// The table without COMPACT STORAGE: what it has stays as it is stored, and what was hidden shows.
-pub(super) fn dropped(table: &TableMetadata, context: &DdlContext) -> Result<TableMetadata, CqlError> {
+pub(super) fn without_compact_storage(table: &TableMetadata, context: &DdlContext) -> Result<TableMetadata, CqlError> {
     if !context.switches.drop_compact_storage {
         return Err(CqlError::invalid("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use."));
     }

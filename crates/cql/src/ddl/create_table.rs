@@ -14,9 +14,9 @@ use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, Options, Schema, TableFlags, TableKind, TableMetadata, TableParams};
 use types::CqlType;
 
-use super::type_name::Types;
+use super::type_name::CheckedTypes;
 use super::{
-    Act, Changed, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
+    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
     masks, properties, refused, type_name,
 };
 use crate::ast::{ColumnDefinition, CreateTable, Ident, PrimaryKey};
@@ -29,10 +29,10 @@ const TABLE_NAME_SIZE_MAX: usize = 222;
 /// columns that come later.
 const COLUMNS_MAX: usize = 1 << 15;
 
-pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     let primary_key = check_form(create)?;
-    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
     if keyspace.tables.contains_key(name) {
         if create.if_not_exists {
@@ -131,7 +131,7 @@ fn build(
     }
     let specs = specs(create, primary_key, columns);
     let (flags, specs) = match is_compact {
-        true => compact::complete(counter, specs),
+        true => compact::with_hidden_columns(counter, specs),
         false => (TableFlags { counter, ..TableFlags::COMPOUND }, specs),
     };
     let id = table_id(&options, context)?;
@@ -151,7 +151,7 @@ fn prepare_columns(
     create: &CreateTable<'_>,
     keyspace: &KeyspaceMetadata,
 ) -> Result<BTreeMap<String, CqlType>, CqlError> {
-    let (mut columns, mut types) = (BTreeMap::new(), Types::default());
+    let (mut columns, mut types) = (BTreeMap::new(), CheckedTypes::default());
     for column in &create.columns {
         let ty = types.prepare(&type_name::normalize(&column.type_name), keyspace)?;
         columns.insert(column.name.as_str().to_owned(), ty);

@@ -6,15 +6,15 @@ use schema::{KeyspaceMetadata, Schema, TableKind};
 use types::CqlType;
 use types::ident::qualified;
 
-use super::type_name::{names_one_of, users_of};
-use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
+use super::type_name::{names_one_of, types_using};
+use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropKeyspace, DropNamed};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let name = drop.name.as_str();
-    check_changeable(name, Act::Drop, SchemaObject::Keyspace)?;
+    check_changeable(name, SchemaAction::Drop, SchemaObject::Keyspace)?;
     if schema.keyspace(name).is_none() {
         if drop.if_exists {
             return Ok(None);
@@ -25,9 +25,9 @@ pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Chang
     Ok(Some((schema.without_keyspace(name), event)))
 }
 
-pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace, Act::Drop, SchemaObject::Table(name))?;
+    check_changeable(keyspace, SchemaAction::Drop, SchemaObject::Table(name))?;
     let Some(table) = schema.table(keyspace, name) else {
         if drop.if_exists {
             return Ok(None);
@@ -51,9 +51,9 @@ pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
     Ok(Some((schema.with_keyspace(after), event)))
 }
 
-pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace, Act::Drop, SchemaObject::AllTables)?;
+    check_changeable(keyspace, SchemaAction::Drop, SchemaObject::AllTables)?;
     let before = match schema.keyspace(keyspace) {
         Some(before) if before.user_types.contains_key(name) => before,
         _ if drop.if_exists => return Ok(None),
@@ -68,7 +68,7 @@ pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Sch
 
 /// Refuses if another type or a table is made with the type.
 fn check_unused(keyspace: &KeyspaceMetadata, name: &str) -> Result<(), CqlError> {
-    let users = users_of(keyspace, name);
+    let users = types_using(keyspace, name);
     let types: Vec<&str> = users.iter().copied().filter(|other| *other != name).collect();
     let tables: Vec<&str> = keyspace
         .tables

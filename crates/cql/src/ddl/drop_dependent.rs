@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use schema::rows_form::SchemaTable;
+use schema::system_schema::SchemaTable;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, system};
 
-use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
+use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropNamed, DropTrigger};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
     if system::is_local_keyspace(keyspace_name) || system::VIRTUAL_KEYSPACES.contains(&keyspace_name) {
         return Err(CqlError::invalid(format!("System keyspace '{keyspace_name}' is not user-modifiable")));
@@ -28,15 +28,15 @@ pub(super) fn index(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
         }
         return Err(CqlError::invalid(format!("Index '{keyspace_name}.{name}' doesn't exist'")));
     };
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(&table.name))?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::Table(&table.name))?;
     let mut altered = TableMetadata::clone(table);
     altered.indexes.remove(name);
     Ok(Some(with_table(schema, keyspace, altered)))
 }
 
-pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::AllTables)?;
     let keyspace = schema.keyspace(keyspace_name);
     let is_view = |keyspace: &&Arc<KeyspaceMetadata>| {
         keyspace.tables.get(name).is_some_and(|table| table.kind == TableKind::View)
@@ -53,10 +53,10 @@ pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) 
     Ok(Some((schema.with_keyspace(after), event)))
 }
 
-pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, table_name) = (keyspace_of(&drop.table, context)?, drop.table.name.as_str());
     let name = drop.name.as_str();
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(table_name))?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::Table(table_name))?;
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| {
         let table = keyspace.tables.get(table_name)?;
         table.triggers().any(|trigger| trigger == name).then_some((keyspace, table))
@@ -68,7 +68,7 @@ pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Sch
         return Err(CqlError::invalid(format!("Trigger '{name}' on '{keyspace_name}.{table_name}' doesn't exist")));
     };
     let mut altered = TableMetadata::clone(table);
-    altered.kept.retain(|row| {
+    altered.trigger_rows.retain(|row| {
         row.table != SchemaTable::Triggers || row.clustering.get(1).is_none_or(|trigger| trigger != name.as_bytes())
     });
     Ok(Some(with_table(schema, keyspace, altered)))

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::function::{self, type_texts};
-use schema::rows_form::{SchemaRow, SchemaTable};
+use schema::system_schema::{SchemaRow, SchemaTable};
 use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, KeyspaceMetadata, Schema};
 use types::CqlType;
 
 use super::{
-    Act, Changed, DdlContext, SchemaObject, check_changeable, compatible, existing_keyspace, keyspace_of, type_name,
+    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compatible, existing_keyspace, keyspace_of, type_name,
 };
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
-use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
 use crate::error::CqlError;
-use crate::functions::ARE_OFF;
+use crate::functions::USER_FUNCTIONS_DISABLED;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 use crate::sources::NoSources;
 use crate::terms;
@@ -67,15 +67,15 @@ pub(crate) fn key_of<'t>(
 /// The keyspace with a row in place of the one with its key, and its functions read again.
 fn with_row(keyspace: &KeyspaceMetadata, row: SchemaRow) -> KeyspaceMetadata {
     let mut after = without_row(keyspace, &row);
-    after.kept.push(row);
-    after.kept.sort_by(|a, b| (a.table, &a.clustering).cmp(&(b.table, &b.clustering)));
+    after.function_rows.push(row);
+    after.function_rows.sort_by(|a, b| (a.table, &a.clustering).cmp(&(b.table, &b.clustering)));
     after.read_functions();
     after
 }
 
 fn without_row(keyspace: &KeyspaceMetadata, row: &SchemaRow) -> KeyspaceMetadata {
     let mut after = keyspace.clone();
-    after.kept.retain(|other| other.table != row.table || other.clustering != row.clustering);
+    after.function_rows.retain(|other| other.table != row.table || other.clustering != row.clustering);
     after
 }
 
@@ -89,14 +89,14 @@ fn event(
     SchemaEvent { change, target, keyspace: keyspace.to_owned(), name: name.to_owned(), argument_types }
 }
 
-pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
-    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     if create.if_not_exists && create.or_replace {
         return invalid("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives".to_owned());
     }
     if !context.switches.user_functions && !context.restoring {
-        return invalid(ARE_OFF.to_owned());
+        return invalid(USER_FUNCTIONS_DISABLED.to_owned());
     }
     let language = create.language.as_str();
     if ![function::JAVA, function::WASM].iter().any(|known| language.eq_ignore_ascii_case(known)) {
@@ -117,7 +117,7 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
     check_unfrozen(create.arguments.iter().map(|(_, ty)| ty), "Argument")?;
     check_unfrozen([&create.returns], "Return type")?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
-    let (mut arguments, mut types) = (Vec::new(), type_name::Types::default());
+    let (mut arguments, mut types) = (Vec::new(), type_name::CheckedTypes::default());
     for (name, ty) in &create.arguments {
         arguments.push((name.as_str().to_owned(), types.prepare(&type_name::normalize(ty), keyspace)?));
     }
@@ -167,7 +167,7 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
     Ok(Some((schema.with_keyspace(with_row(keyspace, function.row())), event)))
 }
 
-pub(super) fn drop(drop: &DropFunction<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn drop(drop: &DropFunction<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let Some((keyspace, key, shown)) = found(drop, context, schema, Kind::Function)? else { return Ok(None) };
     let Some(function) = keyspace.functions.get(&key) else { return Ok(None) };
     let uses = |aggregate: &&Arc<AggregateMetadata>| {
@@ -195,7 +195,7 @@ enum Kind {
     Aggregate,
 }
 
-type Found<'s> = Option<(&'s KeyspaceMetadata, FunctionKey, String)>;
+type FoundFunction<'s> = Option<(&'s KeyspaceMetadata, FunctionKey, String)>;
 
 /// The function or aggregate that a DROP names. None: there is none, which IF EXISTS allows.
 fn found<'s>(
@@ -203,9 +203,9 @@ fn found<'s>(
     context: &DdlContext,
     schema: &'s Schema,
     kind: Kind,
-) -> Result<Found<'s>, CqlError> {
+) -> Result<FoundFunction<'s>, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
-    check_changeable(keyspace_name, Act::Drop, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Drop, SchemaObject::AllTables)?;
     let word = if kind == Kind::Function { "Function" } else { "Aggregate" };
     let shown = match &drop.arguments {
         Some(types) => {
@@ -246,9 +246,9 @@ pub(super) fn create_aggregate(
     create: &CreateAggregate<'_>,
     context: &DdlContext,
     schema: &Schema,
-) -> Result<Changed, CqlError> {
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
-    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     if create.if_not_exists && create.or_replace {
         return invalid("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives".to_owned());
     }
@@ -343,9 +343,9 @@ fn initial_condition(
     keyspace: &KeyspaceMetadata,
 ) -> Result<Option<Bytes>, CqlError> {
     let schema = Arc::new(Schema::default().with_keyspace(keyspace.clone()));
-    let mut preparing = Preparing::new(&schema, &[]);
-    preparing.keyspace = Arc::from(keyspace.name.as_str());
-    let prepared = terms::prepare(&mut preparing, term, &Receiver::new("(dummy)", state_type.clone()))?;
+    let mut context = PrepareContext::new(&schema, &[]);
+    context.keyspace = Arc::from(keyspace.name.as_str());
+    let prepared = terms::prepare(&mut context, term, &Receiver::new("(dummy)", state_type.clone()))?;
     let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() })? {
         BoundValue::Bytes(bytes) => Some(bytes),
         BoundValue::Null | BoundValue::Unset => None,
@@ -361,7 +361,7 @@ pub(super) fn drop_aggregate(
     drop: &DropFunction<'_>,
     context: &DdlContext,
     schema: &Schema,
-) -> Result<Changed, CqlError> {
+) -> Result<ChangedSchema, CqlError> {
     let Some((keyspace, key, _)) = found(drop, context, schema, Kind::Aggregate)? else { return Ok(None) };
     let Some(aggregate) = keyspace.aggregates.get(&key) else { return Ok(None) };
     let row = SchemaRow { table: SchemaTable::Aggregates, ..aggregate.row() };

@@ -8,7 +8,7 @@
 
 use schema::{Schema, TableMetadata, TableParams};
 
-use super::{Act, DdlContext, SchemaObject, check_changeable, create_table, keyspace_of, properties};
+use super::{SchemaAction, DdlContext, SchemaObject, check_changeable, create_table, keyspace_of, properties};
 use crate::ast::{QualifiedName, Statement, TableAlteration};
 use crate::error::CqlError;
 
@@ -37,7 +37,7 @@ pub(super) fn before(
     let properties = match statement {
         Statement::CreateTable(create) => {
             create_table::check_form(create)?;
-            check_changeable(keyspace_of(&create.name, context)?, Act::Create, SchemaObject::AllTables)?;
+            check_changeable(keyspace_of(&create.name, context)?, SchemaAction::Create, SchemaObject::AllTables)?;
             create.properties.as_slice()
         }
         Statement::AlterTable(alter) => match &alter.alteration {

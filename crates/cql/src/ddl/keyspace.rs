@@ -8,13 +8,13 @@ use schema::replication::keyspace_params;
 use schema::{KeyspaceMetadata, Options, Schema, system};
 
 use super::{
-    Act, Changed, DdlContext, SchemaObject, check_changeable, check_keyspace_name, event, properties, refused,
+    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, check_keyspace_name, event, properties, refused,
 };
 use crate::ast::{AlterKeyspace, CreateKeyspace};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let name = create.name.as_str();
     let lower = name.to_lowercase();
     if system::is_local_keyspace(&lower) || system::VIRTUAL_KEYSPACES.contains(&lower.as_str()) {
@@ -45,7 +45,7 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
         replication,
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: BTreeMap::new(),
         aggregates: BTreeMap::new(),
         is_virtual: false,
@@ -54,9 +54,9 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
     Ok(Some((schema.with_keyspace(keyspace), event)))
 }
 
-pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let name = alter.name.as_str();
-    check_changeable(name, Act::Alter, SchemaObject::Keyspace)?;
+    check_changeable(name, SchemaAction::Alter, SchemaObject::Keyspace)?;
     let options = properties::options(&alter.properties)?;
     check_options(&options)?;
     let Some(before) = schema.keyspace(name) else {

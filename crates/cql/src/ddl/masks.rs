@@ -13,12 +13,12 @@ use types::CqlType;
 
 use super::DdlContext;
 use crate::ast::{self, Ident, QualifiedName};
-use crate::context::Preparing;
+use crate::context::PrepareContext;
 use crate::error::CqlError;
 use crate::selection::Mask;
 
 /// Cassandra's refusal of masks where they are off, which is the default.
-const ARE_OFF: &str = "Cannot mask columns because dynamic data masking is not enabled. You can \
+const MASKING_DISABLED: &str = "Cannot mask columns because dynamic data masking is not enabled. You can \
      enable it with the dynamic_data_masking_enabled property on cassandra.yaml";
 
 /// Refuses masks where they are off. What comes back from a backup keeps its masks.
@@ -27,20 +27,20 @@ pub(super) fn check_enabled<'a, 's: 'a>(
     context: &DdlContext,
 ) -> Result<(), CqlError> {
     if masks.any(Option::is_some) && !context.switches.masking && !context.restoring {
-        return Err(CqlError::invalid(ARE_OFF));
+        return Err(CqlError::invalid(MASKING_DISABLED));
     }
     Ok(())
 }
 
 /// Prepares the masks of the columns of one table.
-pub(super) struct Masking<'k> {
+pub(super) struct MaskPreparer<'k> {
     keyspace: &'k KeyspaceMetadata,
     table: &'k str,
     /// The keyspace as a schema: made once, for the first column that has a mask.
     schema: OnceCell<Arc<Schema>>,
 }
 
-impl<'k> Masking<'k> {
+impl<'k> MaskPreparer<'k> {
     pub fn new(keyspace: &'k KeyspaceMetadata, table: &'k str) -> Self {
         Self { keyspace, table, schema: OnceCell::new() }
     }
@@ -53,13 +53,13 @@ impl<'k> Masking<'k> {
         ty: &CqlType,
     ) -> Result<ColumnMask, CqlError> {
         let schema = self.schema.get_or_init(|| Arc::new(Schema::default().with_keyspace(self.keyspace.clone())));
-        let mut preparing = Preparing::new(schema, &[]);
-        preparing.keyspace = Arc::from(self.keyspace.name.as_str());
-        preparing.table = Arc::from(self.table);
+        let mut context = PrepareContext::new(schema, &[]);
+        context.keyspace = Arc::from(self.keyspace.name.as_str());
+        context.table = Arc::from(self.table);
         let ident = |text| Ident { text: Cow::Borrowed(text), quoted: false, pos: column.pos };
         let default = QualifiedName { keyspace: Some(ident("system")), name: ident("mask_default") };
         let function = mask.function.as_ref().unwrap_or(&default);
-        Ok(Mask::prepare(&mut preparing, function, &mask.arguments, column.as_str(), ty)?.definition())
+        Ok(Mask::prepare(&mut context, function, &mask.arguments, column.as_str(), ty)?.definition())
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn of_columns(
     keyspace: &KeyspaceMetadata,
     table: &str,
 ) -> Result<BTreeMap<String, ColumnMask>, CqlError> {
-    let (mut masks, masking) = (BTreeMap::new(), Masking::new(keyspace, table));
+    let (mut masks, masking) = (BTreeMap::new(), MaskPreparer::new(keyspace, table));
     for column in columns {
         if let (Some(mask), Some(ty)) = (&column.mask, types.get(column.name.as_str())) {
             let mask = masking.prepare(mask, &column.name, ty)?;
@@ -81,7 +81,7 @@ pub(super) fn of_columns(
 }
 
 /// `ALTER c MASKED WITH …`, or without one `ALTER c DROP MASKED`: the table, altered.
-pub(super) fn altered(
+pub(super) fn with_mask(
     keyspace: &KeyspaceMetadata,
     table: &TableMetadata,
     column: &Ident<'_>,
@@ -100,7 +100,7 @@ pub(super) fn altered(
             altered.masks.remove(&found.name);
         }
         Some(mask) => {
-            let mask = Masking::new(keyspace, &table.name).prepare(mask, column, &found.ty)?;
+            let mask = MaskPreparer::new(keyspace, &table.name).prepare(mask, column, &found.ty)?;
             if table.masks.get(&found.name).is_none_or(|before| !before.is_same(&mask)) {
                 altered.masks.insert(found.name.clone(), mask);
             }
@@ -110,7 +110,7 @@ pub(super) fn altered(
 }
 
 /// A table's materialized views show its columns with its masks.
-pub(super) fn follow(keyspace: &mut KeyspaceMetadata, table: &TableMetadata, column: &str) {
+pub(super) fn mask_views_of(keyspace: &mut KeyspaceMetadata, table: &TableMetadata, column: &str) {
     for view in keyspace.tables.values_mut() {
         let shows = view.view.as_ref().is_some_and(|view| view.base_id == table.id);
         if !shows || view.column_by_name(column).is_none() {

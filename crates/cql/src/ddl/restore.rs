@@ -19,13 +19,13 @@ use schema::{
 };
 use types::ident::maybe_quote;
 
-use super::{Changed, DdlContext, Switches, apply, keyspace_of, properties, refused};
+use super::{ChangedSchema, DdlContext, Switches, apply, keyspace_of, properties, refused};
 use crate::ast::{CreateIndex, CreateView, IndexTarget, IndexTargetKind, QualifiedName, Selectable, Statement};
 use crate::error::CqlError;
 use crate::lexer::{Kind, Lexer};
 
 /// The context in which the statements are read.
-pub struct Restoring<'a> {
+pub struct RestoreOptions<'a> {
     /// The keyspace of names that have none.
     pub keyspace: Option<String>,
     /// Microseconds since 1970.
@@ -36,7 +36,7 @@ pub struct Restoring<'a> {
 
 /// The result of reading the statements.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredSchema {
     /// The schema.
     pub schema: Schema,
     /// Statements that were passed over, and why.
@@ -44,9 +44,9 @@ pub struct Restored {
 }
 
 /// The schema with what a text creates. A table that exists already stays as it is.
-pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<Restored, CqlError> {
+pub fn restore(text: &str, restoring: &RestoreOptions<'_>, schema: Schema) -> Result<RestoredSchema, CqlError> {
     let text = uncommented(text);
-    let mut restored = Restored { schema, skipped: Vec::new() };
+    let mut restored = RestoredSchema { schema, skipped: Vec::new() };
     let mut current = restoring.keyspace.clone();
     let mut made = BTreeSet::new();
     for statement in statements(&text)? {
@@ -77,9 +77,9 @@ fn execute(
     text: &str,
     statement: &Statement<'_>,
     context: &mut DdlContext,
-    restoring: &Restoring<'_>,
+    restoring: &RestoreOptions<'_>,
     made: &mut BTreeSet<(String, String)>,
-    restored: &mut Restored,
+    restored: &mut RestoredSchema,
 ) -> Result<(), CqlError> {
     let Some(name) = created(statement, context)? else {
         restored.skipped.push(first_words(text));
@@ -119,7 +119,7 @@ fn execute(
     Ok(())
 }
 
-fn changed(changed: Changed) -> Option<Schema> {
+fn changed(changed: ChangedSchema) -> Option<Schema> {
     changed.map(|(schema, _)| schema)
 }
 
@@ -159,7 +159,7 @@ fn unknown_keyspace(name: &str) -> KeyspaceMetadata {
         replication: Replication { class, options },
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: BTreeMap::new(),
         aggregates: BTreeMap::new(),
         is_virtual: false,
@@ -199,7 +199,7 @@ pub enum Object {
 
 /// A statement of a schema's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct SchemaStatement {
     /// The statement, without its semicolon.
     pub text: String,
     /// The thing that the statement makes or alters.
@@ -212,8 +212,8 @@ pub struct Piece {
 /// client sends them. Comments are no statements: a table that CQL cannot create is printed in a
 /// comment, and left out. Other statements are left out too, as are functions, triggers and data.
 /// Names without a keyspace are of `keyspace`.
-pub fn pieces(text: &str, keyspace: &str) -> Result<Vec<Piece>, CqlError> {
-    let mut pieces = Vec::new();
+pub fn schema_statements(text: &str, keyspace: &str) -> Result<Vec<SchemaStatement>, CqlError> {
+    let mut schema_statements = Vec::new();
     for text in statements(text)? {
         let parsed = crate::parse(text)
             .map_err(|error| CqlError::Syntax(format!("{}…: {}", first_words(text), CqlError::from(error))))?;
@@ -230,9 +230,9 @@ pub fn pieces(text: &str, keyspace: &str) -> Result<Vec<Piece>, CqlError> {
             Statement::CreateView(create) => (named(Object::View, of(&create.name)), false),
             _ => continue,
         };
-        pieces.push(Piece { text: text.trim().to_owned(), object, is_alteration });
+        schema_statements.push(SchemaStatement { text: text.trim().to_owned(), object, is_alteration });
     }
-    Ok(pieces)
+    Ok(schema_statements)
 }
 
 fn named(kind: fn(String, String) -> Object, (keyspace, name): (String, String)) -> Object {
@@ -392,9 +392,9 @@ mod tests {
 
     use super::*;
 
-    fn restored(text: &str) -> Restored {
+    fn restored(text: &str) -> RestoredSchema {
         let id_of = |_: &str, table: &str| TableId([table.len() as u8; 16]);
-        let restoring = Restoring { keyspace: Some("ks".to_owned()), now_micros: 1, id_of: &id_of };
+        let restoring = RestoreOptions { keyspace: Some("ks".to_owned()), now_micros: 1, id_of: &id_of };
         restore(text, &restoring, system::schema()).unwrap()
     }
 
@@ -438,7 +438,7 @@ mod tests {
     fn a_text_that_is_read_again_changes_nothing() {
         let text = "CREATE TABLE t (k int PRIMARY KEY, v int, gone text); ALTER TABLE t DROP gone USING TIMESTAMP 5;";
         let id_of = |_: &str, _: &str| TableId([1; 16]);
-        let restoring = Restoring { keyspace: Some("ks".to_owned()), now_micros: 1, id_of: &id_of };
+        let restoring = RestoreOptions { keyspace: Some("ks".to_owned()), now_micros: 1, id_of: &id_of };
         let once = restored(text).schema;
         let again = restore(text, &restoring, once.clone()).unwrap().schema;
         assert_eq!(again.table("ks", "t"), once.table("ks", "t"));
@@ -471,7 +471,7 @@ mod tests {
         assert!(described.starts_with(head), "{described}");
         // what is read back from the rows is what was written
         let rows = restored.schema.keyspaces["ks"].as_ref();
-        let read = Schema::from_rows(schema::rows_form::rows_of(rows), None).schema;
+        let read = Schema::from_rows(schema::system_schema::rows_of(rows), None).schema;
         let view_again = read.table("ks", "v").unwrap();
         assert_eq!((&view_again.view, view_again.kind), (&view.view, view.kind));
     }

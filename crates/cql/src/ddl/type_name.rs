@@ -54,7 +54,7 @@ pub(super) fn is_unfrozen_user_type(name: &TypeName<'_>) -> bool {
 }
 
 /// The type of a column or field in this keyspace. The name must be normalized. The type may be of
-/// any size: [`Types`] refuses what is too large.
+/// any size: [`CheckedTypes`] refuses what is too large.
 pub(super) fn prepare(name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
     Ok(match name {
         TypeName::Native(native) => native_type(*native),
@@ -191,12 +191,12 @@ fn user_type(name: &QualifiedName<'_>, keyspace: &KeyspaceMetadata) -> Result<Ar
 /// The types of one statement, which are refused where they are too large or too deep together.
 /// Code that walks them comes behind that: a type may have billions of parts otherwise.
 #[derive(Default)]
-pub(super) struct Types {
+pub(super) struct CheckedTypes {
     extents: Extents,
     sum: Extent,
 }
 
-impl Types {
+impl CheckedTypes {
     /// As [`prepare`], of one type more.
     pub fn prepare(&mut self, name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
         let ty = prepare(name, keyspace)?;
@@ -207,17 +207,17 @@ impl Types {
     /// Adds types that there are already.
     pub fn add<'t>(&mut self, types: impl IntoIterator<Item = &'t CqlType>) -> Result<(), CqlError> {
         self.sum = self.sum.and(self.extents.of_all(types));
-        checked(self.sum)
+        check_extent(self.sum)
     }
 }
 
 /// Refuses types that are too large or too deep.
-pub(super) fn checked(extent: Extent) -> Result<(), CqlError> {
+pub(super) fn check_extent(extent: Extent) -> Result<(), CqlError> {
     extent.check().map_err(|why| CqlError::invalid(why.to_string()))
 }
 
 /// The names of the user type of a name and of those that are made with it.
-pub(super) fn users_of<'k>(keyspace: &'k KeyspaceMetadata, name: &'k str) -> BTreeSet<&'k str> {
+pub(super) fn types_using<'k>(keyspace: &'k KeyspaceMetadata, name: &'k str) -> BTreeSet<&'k str> {
     let mut users = BTreeSet::from([name]);
     loop {
         let names_one = |udt: &&Arc<UserType>| udt.fields.iter().any(|(_, ty)| names_one_of(ty, &users));
@@ -236,15 +236,15 @@ pub(super) fn names_one_of(ty: &CqlType, names: &BTreeSet<&str>) -> bool {
 }
 
 /// User types by name that take the places of others.
-pub(super) type Renewed = BTreeMap<String, Arc<UserType>>;
+pub(super) type TypeReplacements = BTreeMap<String, Arc<UserType>>;
 
 /// A user type that has changed, and those of its keyspace that are made with it, with each other's
 /// new forms inside. Each is made once, however often it stands in others.
-pub(super) fn renewed(keyspace: &KeyspaceMetadata, udt: UserType) -> Renewed {
+pub(super) fn type_replacements(keyspace: &KeyspaceMetadata, udt: UserType) -> TypeReplacements {
     let name = udt.name.clone();
-    let mut waiting = users_of(keyspace, &name);
+    let mut waiting = types_using(keyspace, &name);
     waiting.remove(name.as_str());
-    let mut renewed = Renewed::from([(name.clone(), Arc::new(udt))]);
+    let mut replacements = TypeReplacements::from([(name.clone(), Arc::new(udt))]);
     while !waiting.is_empty() {
         let waits = |udt: &UserType| udt.fields.iter().any(|(_, ty)| names_one_of(ty, &waiting));
         let users = waiting.iter().filter_map(|name| keyspace.user_types.get(*name));
@@ -252,33 +252,33 @@ pub(super) fn renewed(keyspace: &KeyspaceMetadata, udt: UserType) -> Renewed {
         assert!(!ready.is_empty(), "no user type is made with itself");
         for user in ready {
             waiting.remove(user.name.as_str());
-            renewed.insert(user.name.clone(), Arc::new(user_type_with(user, &renewed)));
+            replacements.insert(user.name.clone(), Arc::new(user_type_with(user, &replacements)));
         }
     }
-    renewed
+    replacements
 }
 
-fn user_type_with(own: &UserType, renewed: &Renewed) -> UserType {
+fn user_type_with(own: &UserType, replacements: &TypeReplacements) -> UserType {
     let field =
-        |(name, ty): &(String, CqlType)| (name.clone(), with_renewed(ty, renewed).unwrap_or_else(|| ty.clone()));
+        |(name, ty): &(String, CqlType)| (name.clone(), with_replacements(ty, replacements).unwrap_or_else(|| ty.clone()));
     UserType { keyspace: own.keyspace.clone(), name: own.name.clone(), fields: own.fields.iter().map(field).collect() }
 }
 
 /// A type with these user types in the places of those of their names; None: it names none.
-pub(super) fn with_renewed(ty: &CqlType, renewed: &Renewed) -> Option<CqlType> {
-    let is_renewed = |ty: &CqlType| matches!(ty, CqlType::Udt(own, _) if renewed.contains_key(&own.name));
-    if !ty.any_by_name(&mut |ty| is_renewed(ty)) {
+pub(super) fn with_replacements(ty: &CqlType, replacements: &TypeReplacements) -> Option<CqlType> {
+    let is_replaced = |ty: &CqlType| matches!(ty, CqlType::Udt(own, _) if replacements.contains_key(&own.name));
+    if !ty.any_by_name(&mut |ty| is_replaced(ty)) {
         return None;
     }
-    let arc = |ty: &Arc<CqlType>| with_renewed(ty, renewed).map_or_else(|| Arc::clone(ty), Arc::new);
-    let plain = |ty: &CqlType| with_renewed(ty, renewed).unwrap_or_else(|| ty.clone());
+    let arc = |ty: &Arc<CqlType>| with_replacements(ty, replacements).map_or_else(|| Arc::clone(ty), Arc::new);
+    let plain = |ty: &CqlType| with_replacements(ty, replacements).unwrap_or_else(|| ty.clone());
     Some(match ty {
         CqlType::List { element, frozen } => CqlType::List { element: arc(element), frozen: *frozen },
         CqlType::Set { element, frozen } => CqlType::Set { element: arc(element), frozen: *frozen },
         CqlType::Map { key, value, frozen } => CqlType::Map { key: arc(key), value: arc(value), frozen: *frozen },
         CqlType::Vector { element, dimension } => CqlType::Vector { element: arc(element), dimension: *dimension },
         CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(plain).collect()),
-        CqlType::Udt(own, frozen) => CqlType::Udt(Arc::clone(renewed.get(&own.name).unwrap_or(own)), *frozen),
+        CqlType::Udt(own, frozen) => CqlType::Udt(Arc::clone(replacements.get(&own.name).unwrap_or(own)), *frozen),
         other => other.clone(),
     })
 }

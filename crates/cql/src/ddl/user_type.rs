@@ -12,9 +12,9 @@ use types::UserType;
 use types::extent::Extents;
 use types::ident::qualified;
 
-use super::type_name::{Renewed, Types};
+use super::type_name::{TypeReplacements, CheckedTypes};
 use super::{
-    Act, Changed, DdlContext, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of, type_name,
+    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of, type_name,
 };
 use crate::ast::{AlterType, CreateType, Ident, TypeAlteration, TypeName};
 use crate::error::CqlError;
@@ -24,9 +24,9 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 /// fields in 16 bits, which Cassandra reads as signed ones.
 const FIELDS_MAX: usize = i16::MAX as usize;
 
-pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
-    check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
     if keyspace.user_types.contains_key(name) {
         if create.if_not_exists {
@@ -41,12 +41,12 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
     let normalized: Vec<(&Ident<'_>, TypeName<'_>)> =
         create.fields.iter().map(|(field, ty)| (field, type_name::normalize(ty))).collect();
     normalized.iter().try_for_each(|(_, ty)| check_field_type(ty))?;
-    let (mut fields, mut types) = (Vec::new(), Types::default());
+    let (mut fields, mut types) = (Vec::new(), CheckedTypes::default());
     for (field, ty) in &normalized {
         fields.push((field.as_str().to_owned(), types.prepare(ty, keyspace)?));
     }
     let udt = Arc::new(UserType { keyspace: keyspace_name.to_owned(), name: name.to_owned(), fields });
-    type_name::checked(Extents::default().of_user_type(&udt))?;
+    type_name::check_extent(Extents::default().of_user_type(&udt))?;
     let mut after = keyspace.clone();
     after.user_types.insert(name.to_owned(), udt);
     let event = event(SchemaChangeKind::Created, SchemaTarget::Type, keyspace_name, name);
@@ -77,9 +77,9 @@ fn check_field_type(ty: &TypeName<'_>) -> Result<(), CqlError> {
     Ok(())
 }
 
-pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::AllTables)?;
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.user_types.get(name)?)));
     let Some((keyspace, udt)) = found else {
         if alter.if_exists {
@@ -122,9 +122,9 @@ fn with_field(
         )));
     }
     check_count(&udt.name, udt.fields.len() + 1)?;
-    let ty = Types::default().prepare(&normalized, keyspace)?;
+    let ty = CheckedTypes::default().prepare(&normalized, keyspace)?;
     let normalized = type_name::in_keyspace(&normalized, &keyspace.name);
-    let users = type_name::users_of(keyspace, &udt.name);
+    let users = type_name::types_using(keyspace, &udt.name);
     if type_name::names_one_of(&ty, &users) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {normalized} to user type {full_name} as it would create a circular \
@@ -176,7 +176,7 @@ fn with_renamed_fields(
 /// Refuses if the INITCOND of an aggregate is written with the fields of the type. The row of the
 /// aggregate keeps the old names, by which Cassandra could not read it any more.
 fn check_initial_conditions(keyspace: &KeyspaceMetadata, udt: &UserType) -> Result<(), CqlError> {
-    let users = type_name::users_of(keyspace, &udt.name);
+    let users = type_name::types_using(keyspace, &udt.name);
     let aggregates: Vec<String> = keyspace
         .aggregates
         .values()
@@ -196,34 +196,34 @@ fn check_initial_conditions(keyspace: &KeyspaceMetadata, udt: &UserType) -> Resu
 /// The keyspace with a user type in place of the one of its name, wherever it is used. Refused
 /// where a type or a table would become too large.
 fn with_user_type(keyspace: &KeyspaceMetadata, udt: UserType) -> Result<KeyspaceMetadata, CqlError> {
-    let renewed = type_name::renewed(keyspace, udt);
+    let replacements = type_name::type_replacements(keyspace, udt);
     let mut extents = Extents::default();
-    renewed.values().try_for_each(|udt| type_name::checked(extents.of_user_type(udt)))?;
+    replacements.values().try_for_each(|udt| type_name::check_extent(extents.of_user_type(udt)))?;
     let mut after = keyspace.clone();
     for table in after.tables.values_mut() {
-        if let Some(altered) = table_with_user_types(table, &renewed) {
-            type_name::checked(extents.of_all(altered.types()))?;
+        if let Some(altered) = table_with_user_types(table, &replacements) {
+            type_name::check_extent(extents.of_all(altered.types()))?;
             *table = Arc::new(altered);
         }
     }
-    after.user_types.extend(renewed);
+    after.user_types.extend(replacements);
     after.functions.clear();
     after.read_functions();
     Ok(after)
 }
 
-fn table_with_user_types(table: &TableMetadata, renewed: &Renewed) -> Option<TableMetadata> {
+fn table_with_user_types(table: &TableMetadata, replacements: &TypeReplacements) -> Option<TableMetadata> {
     let mut specs = table.specs();
     let mut changed = false;
     for spec in &mut specs {
-        if let Some(ty) = type_name::with_renewed(&spec.ty, renewed) {
+        if let Some(ty) = type_name::with_replacements(&spec.ty, replacements) {
             spec.ty = ty;
             changed = true;
         }
     }
     let mut masks = table.masks.clone();
     for ty in masks.values_mut().flat_map(|mask| &mut mask.argument_types) {
-        if let Some(altered) = type_name::with_renewed(ty, renewed) {
+        if let Some(altered) = type_name::with_replacements(ty, replacements) {
             *ty = altered;
         }
     }

@@ -17,7 +17,7 @@ use schema::{
 use types::CqlType;
 use types::ident::maybe_quote;
 
-use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of, properties, refused};
+use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of, properties, refused};
 use crate::ast::{AlterView, CreateView, Ident, Relation, Selectable, WhereClause};
 use crate::context::find_column;
 use crate::error::CqlError;
@@ -33,14 +33,14 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-pub(super) fn create(create: &CreateView<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn create(create: &CreateView<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let keyspace_name = keyspace_of(&create.name, context)?;
     let (name, base_name) = (create.name.name.as_str(), create.base.name.as_str());
     if create.base.keyspace().is_some_and(|keyspace| keyspace != keyspace_name) {
         return invalid("Cannot create a materialized view on a table in a different keyspace");
     }
     check_orders(create)?;
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(base_name))?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::Table(base_name))?;
     if !context.switches.views {
         return invalid("Materialized views are disabled. Enable in cassandra.yaml to use.");
     }
@@ -370,9 +370,9 @@ fn relation_text(relation: &Relation<'_>) -> String {
     }
 }
 
-pub(super) fn alter(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
+pub(super) fn alter(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    check_changeable(keyspace_name, Act::Alter, SchemaObject::AllTables)?;
+    check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::AllTables)?;
     let found = schema.keyspace(keyspace_name).and_then(|keyspace| Some((keyspace, keyspace.tables.get(name)?)));
     let Some((keyspace, view)) = found.filter(|(_, table)| table.kind == TableKind::View) else {
         if alter.if_exists {
@@ -411,7 +411,7 @@ pub(super) fn alter(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema
 
 /// The views of a table that is altered: columns that are new are in those of `SELECT *`, columns
 /// of the key that are renamed are renamed in all. `renamed`: old and new names.
-pub(super) fn follow(
+pub(super) fn alter_views_of(
     keyspace: &mut KeyspaceMetadata,
     base: &TableMetadata,
     altered: &TableMetadata,

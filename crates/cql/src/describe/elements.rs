@@ -92,10 +92,10 @@ impl Element<'_> {
     }
 }
 
-type Found<'a> = Result<(Vec<Element<'a>>, bool), CqlError>;
+type FoundElements<'a> = Result<(Vec<Element<'a>>, bool), CqlError>;
 
 /// The elements that a target names, and whether their CREATE statements are asked for.
-pub(super) fn of<'a>(target: &DescribeTarget<'_>, current: Option<&str>, schema: &'a Schema) -> Found<'a> {
+pub(super) fn of<'a>(target: &DescribeTarget<'_>, current: Option<&str>, schema: &'a Schema) -> FoundElements<'a> {
     match target {
         DescribeTarget::Cluster => Ok((Vec::new(), false)),
         DescribeTarget::Keyspaces => Ok((keyspaces(schema).into_iter().map(Element::Keyspace).collect(), false)),
@@ -163,7 +163,7 @@ fn named<'a>(
 }
 
 /// A bare name: a keyspace, a table, a view or an index, whichever is found first.
-fn any<'a>(name: &QualifiedName<'_>, current: Option<&str>, schema: &'a Schema) -> Found<'a> {
+fn any<'a>(name: &QualifiedName<'_>, current: Option<&str>, schema: &'a Schema) -> FoundElements<'a> {
     let text = name.name.as_str();
     if name.keyspace.is_none()
         && let Some(keyspace) = schema.keyspace(text)
@@ -208,7 +208,7 @@ fn list<'a>(
     current: Option<&str>,
     schema: &'a Schema,
     elements: impl Fn(&'a KeyspaceMetadata) -> Vec<Element<'a>>,
-) -> Found<'a> {
+) -> FoundElements<'a> {
     let of = match current {
         Some(name) => vec![keyspace(Some(name), None, schema)?],
         None => keyspaces(schema),

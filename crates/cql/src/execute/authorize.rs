@@ -11,31 +11,31 @@ use crate::coordinator::Coordinator;
 use crate::ddl::function::key_of;
 use crate::error::CqlError;
 use crate::options::ClientState;
-use crate::prepare::{Plan, Prepared};
+use crate::prepare::{Plan, PreparedStatement};
 use crate::statements::modification::ModificationPlan;
 use crate::statements::select::SelectPlan;
 
 /// Refuses a statement on data that the client may not execute. Statements on schema and roles are
 /// checked where they are executed.
-pub(super) fn statement<C: Coordinator>(
-    prepared: &Prepared,
+pub(super) fn check_statement<C: Coordinator>(
+    prepared: &PreparedStatement,
     client: &ClientState,
     coordinator: &C,
 ) -> Result<(), CqlError> {
     let Some(access) = &client.access else { return Ok(()) };
-    of_plan(&prepared.plan, access, coordinator)?;
+    check_plan(&prepared.plan, access, coordinator)?;
     functions(prepared, access)
 }
 
 /// Refuses a statement of a BATCH message that the client may not execute.
-pub(super) fn in_batch(prepared: &Prepared, plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
+pub(super) fn check_batch_statement(prepared: &PreparedStatement, plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
     modification(plan, access)?;
     functions(prepared, access)
 }
 
 /// Refuses calls of user-defined functions that the client may not execute. The functions that an
 /// aggregate is made of are asked for, too.
-fn functions(prepared: &Prepared, access: &Access) -> Result<(), CqlError> {
+fn functions(prepared: &PreparedStatement, access: &Access) -> Result<(), CqlError> {
     let execute = |resource: Resource| access.check(Permission::Execute, &resource);
     for function in &prepared.functions {
         execute(Resource::function(function.keyspace(), function.name(), &function.arguments))?;
@@ -54,7 +54,7 @@ fn of_aggregate(aggregate: &AggregateMetadata) -> Resource {
     Resource::function(&aggregate.keyspace, &aggregate.name, &aggregate.arguments)
 }
 
-fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
+fn check_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
     match plan {
         Plan::Select(plan) => select(plan, access, coordinator),
         Plan::Modification(plan) => modification(plan, access),
@@ -62,7 +62,7 @@ fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Res
         Plan::Use(_) => access.check_login(),
         Plan::Truncate(table) => access.check_table(Permission::Modify, table),
         // EXPLAIN takes the permissions of the statement that it explains
-        Plan::Explain(plan) => of_plan(&plan.plan, access, coordinator),
+        Plan::Explain(plan) => check_plan(&plan.plan, access, coordinator),
         Plan::Other => Ok(()),
     }
 }
@@ -115,13 +115,13 @@ fn modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError
 
 /// Refuses a change of the schema that the client may not make. `keyspace` is that of the
 /// connection.
-pub(super) fn change(
+pub(super) fn check_schema_change(
     statement: &Statement<'_>,
     keyspace: Option<&str>,
     access: &Access,
     schema: &Schema,
 ) -> Result<(), CqlError> {
-    let here = Asked { keyspace, access };
+    let here = Authorizer { keyspace, access };
     match statement {
         Statement::CreateKeyspace(_) => {
             access.check_login()?;
@@ -168,12 +168,12 @@ fn superusers(access: &Access, message: &str) -> Result<(), CqlError> {
     if access.is_super { Ok(()) } else { Err(CqlError::Unauthorized(message.to_owned())) }
 }
 
-struct Asked<'a> {
+struct Authorizer<'a> {
     keyspace: Option<&'a str>,
     access: &'a Access,
 }
 
-impl Asked<'_> {
+impl Authorizer<'_> {
     fn keyspace(&self, permission: Permission, keyspace: &str) -> Result<(), CqlError> {
         self.check(permission, Resource::Keyspace(keyspace.to_owned()))
     }

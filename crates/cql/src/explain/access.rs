@@ -3,8 +3,8 @@
 use rows::report::ReplicaReport;
 use rows::{PartitionRange, ReadCommand, SearchOperator};
 
-use super::table::{Lines, shortened};
-use super::{Told, words};
+use super::lines::{Lines, shortened};
+use super::{Execution, format};
 use crate::context::Bindings;
 use crate::error::CqlError;
 use crate::result::CqlResult;
@@ -82,18 +82,18 @@ impl Path {
 }
 
 fn is_of_names(command: &ReadCommand) -> bool {
-    !command.slices.0.is_empty() && command.slices.0.iter().all(|slice| words::is_row(&command.table, slice))
+    !command.slices.0.is_empty() && command.slices.0.iter().all(|slice| format::is_row(&command.table, slice))
 }
 
 /// Tells of it.
-pub(super) fn tell(
+pub(super) fn add_lines(
     lines: &mut Lines,
     plan: &SelectPlan,
-    told: &Told<'_>,
+    execution: &Execution<'_>,
     bindings: &Bindings<'_>,
 ) -> Result<(), CqlError> {
     let table = format!("{}.{}", plan.table.keyspace, plan.table.name);
-    let read = told.seen.reads.first();
+    let read = execution.recording.reads.first();
     let commands = read.map_or(&[][..], |read| &read.commands);
     let path = Path::of(commands);
     let keys = commands.iter().filter(|command| matches!(command.range, PartitionRange::Key(_))).count();
@@ -102,7 +102,7 @@ pub(super) fn tell(
         let count = command.slices.0.len() as u64;
         if !command.slices.is_all() {
             let (figure, names) = (if path == Path::Names { "rows by name" } else { "slices" }, &command.slices);
-            lines.add("access", &table, figure, count, &words::slices(&plan.table, names));
+            lines.add("access", &table, figure, count, &format::slices(&plan.table, names));
         }
     }
     for index in commands.first().iter().flat_map(|command| &command.indexes) {
@@ -128,7 +128,7 @@ pub(super) fn tell(
         lines.add("filter", &filter.name, &format!("on each {on}"), 1, &text);
     }
     order(lines, plan);
-    limits(lines, plan, told, bindings)
+    limits(lines, plan, execution, bindings)
 }
 
 /// The replicas of a read among several nodes, and their answers.
@@ -136,7 +136,7 @@ fn replicas(lines: &mut Lines, replicas: &[ReplicaReport]) {
     for replica in replicas {
         let whose = if replica.is_local { "this node" } else { "another node" };
         let add = |lines: &mut Lines, figure: &str, value: u64, detail: &str| {
-            lines.add_some("replica", &replica.address, figure, value, detail);
+            lines.add_nonzero("replica", &replica.address, figure, value, detail);
         };
         add(lines, "data", replica.data, whose);
         add(lines, "digest", replica.digest, whose);
@@ -155,10 +155,10 @@ fn order(lines: &mut Lines, plan: &SelectPlan) {
     } else if !plan.selection.aggregates.is_empty() {
         lines.add("group", "", "aggregates", plan.selection.aggregates.len() as u64, "all rows make one");
     }
-    if let Some(nearest) = &plan.nearest {
+    if let Some(ann_ordering) = &plan.ann_ordering {
         lines.add(
             "order",
-            &nearest.name,
+            &ann_ordering.name,
             "nearest",
             1,
             "each replica gives its nearest rows, sorted by score in memory",
@@ -170,7 +170,7 @@ fn order(lines: &mut Lines, plan: &SelectPlan) {
     }
 }
 
-fn limits(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+fn limits(lines: &mut Lines, plan: &SelectPlan, execution: &Execution<'_>, bindings: &Bindings<'_>) -> Result<(), CqlError> {
     let value = |term: &Option<Term>| -> Result<Option<u64>, CqlError> {
         let Some(term) = term else { return Ok(None) };
         let bytes = term.eval_option(bindings)?;
@@ -182,13 +182,13 @@ fn limits(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>, bindings: &Bind
     if let Some(limit) = value(&plan.limit)? {
         lines.add("limit", "", "rows", limit, "LIMIT: reading stops there");
     }
-    if let Some(size) = told.options.page_size.filter(|size| *size > 0) {
-        let more = match &told.answer.result {
-            CqlResult::Rows(rows) if told.analyze && rows.paging_state.is_some() => ", there are more",
-            CqlResult::Rows(_) if told.analyze => ", it is the last",
+    if let Some(size) = execution.options.page_size.filter(|size| *size > 0) {
+        let more = match &execution.answer.result {
+            CqlResult::Rows(rows) if execution.analyze && rows.paging_state.is_some() => ", there are more",
+            CqlResult::Rows(_) if execution.analyze => ", it is the last",
             _ => "",
         };
-        let which = if told.options.paging_state.is_some() { "the page asked for" } else { "the first page" };
+        let which = if execution.options.paging_state.is_some() { "the page asked for" } else { "the first page" };
         lines.add("limit", "", "rows a page", u64::from(size), &format!("{which}{more}"));
     }
     Ok(())

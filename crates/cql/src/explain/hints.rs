@@ -8,8 +8,8 @@ use schema::TableMetadata;
 use types::ident::maybe_quote;
 
 use super::access::Path;
-use super::table::Lines;
-use super::{Told, words};
+use super::lines::Lines;
+use super::{Execution, format};
 use crate::result::CqlResult;
 use crate::statements::select::SelectPlan;
 
@@ -31,8 +31,8 @@ const BLOCKS_MANY: u64 = 16;
 const ROWS_WIDE: u64 = 10_000;
 
 /// Tells of them.
-pub(super) fn tell(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>) {
-    let Some(read) = told.seen.reads.first() else { return };
+pub(super) fn add_lines(lines: &mut Lines, plan: &SelectPlan, execution: &Execution<'_>) {
+    let Some(read) = execution.recording.reads.first() else { return };
     let path = Path::of(&read.commands);
     if path == Path::Reversed {
         let wanted = order_wanted(&plan.table);
@@ -51,7 +51,7 @@ pub(super) fn tell(lines: &mut Lines, plan: &SelectPlan, told: &Told<'_>) {
         names(lines, &read.commands, &read.report.commands);
     }
     if let Some(run) = &read.report.run {
-        let returned = match &told.answer.result {
+        let returned = match &execution.answer.result {
             CqlResult::Rows(rows) => u64::from(rows.row_count),
             _ => 0,
         };
@@ -95,8 +95,8 @@ fn names(lines: &mut Lines, commands: &[ReadCommand], reports: &[CommandReport])
     if most >= BLOCKS_MANY && most.saturating_mul(2) >= wanted {
         let detail = format!(
             "{} by name lie in {}: each is read for itself",
-            words::count(wanted, "row"),
-            words::count(most, "block")
+            format::count(wanted, "row"),
+            format::count(most, "block")
         );
         lines.add("hint", "names", "blocks", most, &detail);
         let detail = "rows asked for together cost least where they lie together in the clustering order";
@@ -111,8 +111,8 @@ fn wide(lines: &mut Lines, passed: u64, partitions: u64, returned: u64) {
     }
     let detail = format!(
         "{} passed for {}: a slice or a LIMIT would end it",
-        words::count(passed, "row"),
-        words::count(returned, "row")
+        format::count(passed, "row"),
+        format::count(returned, "row")
     );
     lines.add("hint", "access", "wide scan", passed, &detail);
 }
@@ -129,25 +129,25 @@ fn tombstones(lines: &mut Lines, passed: &rows::dead::Passed, returned: u64, tab
                 DeadKind::Expired => "expired cell".to_owned(),
                 kind => format!("{} tombstone", kind.name()),
             };
-            let rows = words::count(returned, "row");
-            lines.add("hint", "tombstones", kind.name(), count, &format!("{} for {rows}", words::count(count, &what)));
+            let rows = format::count(returned, "row");
+            lines.add("hint", "tombstones", kind.name(), count, &format!("{} for {rows}", format::count(count, &what)));
         }
     }
     if passed.purgeable > 0 {
-        let count = words::number(passed.purgeable);
+        let count = format::number(passed.purgeable);
         let detail =
             format!("{count} may go with the next compaction of what they lie in: nodetool garbagecollect does it now");
         lines.add("hint", "tombstones", "purgeable now", passed.purgeable, &detail);
     }
     if let Some((first, _)) = passed.purgeable_from {
         let later = dead - passed.purgeable;
-        let detail = format!("{} may go from {} on", words::number(later), words::time(first));
+        let detail = format!("{} may go from {} on", format::number(later), format::time(first));
         lines.add("hint", "tombstones", "purgeable later", later, &detail);
         let grace = u64::try_from(table.params.gc_grace_seconds).unwrap_or(0);
         let days = grace / 86_400;
         let detail = match days {
             0 => "gc_grace_seconds of the table".to_owned(),
-            days => format!("gc_grace_seconds of the table: {}", words::count(days, "day")),
+            days => format!("gc_grace_seconds of the table: {}", format::count(days, "day")),
         };
         lines.add("hint", "tombstones", "gc_grace_seconds", grace, &detail);
     }
@@ -158,13 +158,13 @@ fn filtering(lines: &mut Lines, passed: u64, returned: u64, plan: &SelectPlan) {
     if filters.is_empty() || passed < PASSED_FEW || passed < returned.saturating_mul(PASSED_PER_ROW) {
         return;
     }
-    let rows = words::number(returned);
+    let rows = format::number(returned);
     lines.add(
         "hint",
         "filtering",
         "rows",
         passed,
-        &format!("filtering passed {} for {rows}:", words::count(passed, "row")),
+        &format!("filtering passed {} for {rows}:", format::count(passed, "row")),
     );
     // no index finds the rows that a NOT IN leaves
     let mut names: Vec<_> =

@@ -5,17 +5,17 @@ use rows::dead::{DeadKind, Passed};
 use rows::report::{CommandReport, Decision, ReadReport, RunReport, SourceFigures, SourceKind, SourceReport};
 use schema::TableMetadata;
 
-use super::table::Lines;
-use super::{Told, words};
+use super::lines::Lines;
+use super::{Execution, format};
 use crate::result::CqlResult;
 
 /// Tells of them.
-pub(super) fn tell(lines: &mut Lines, table: &TableMetadata, told: &Told<'_>) {
-    for read in &told.seen.reads {
+pub(super) fn add_lines(lines: &mut Lines, table: &TableMetadata, execution: &Execution<'_>) {
+    for read in &execution.recording.reads {
         sources(lines, table, &read.report);
         if let Some(run) = &read.report.run {
-            result(lines, run, told);
-            times(lines, &read.report, run, told);
+            result(lines, run, execution);
+            times(lines, &read.report, run, execution);
         }
     }
 }
@@ -28,9 +28,9 @@ pub(super) fn sources(lines: &mut Lines, table: &TableMetadata, report: &ReadRep
     for command in &report.commands {
         target(lines, table, command);
         command.sources.iter().for_each(|source| of_source(lines, source));
-        lines.add_some("sstable", "", "sources left out", command.sources_left_out, "more are looked at, not shown");
+        lines.add_nonzero("sstable", "", "sources left out", command.sources_left_out, "more are looked at, not shown");
     }
-    lines.add_some(
+    lines.add_nonzero(
         "partition",
         "",
         "partitions left out",
@@ -48,7 +48,7 @@ fn target(lines: &mut Lines, table: &TableMetadata, command: &CommandReport) {
     match &command.key {
         Some(key) => {
             let detail = format!("of {}; token {}", command.shard_count, key.token.0);
-            lines.add("partition", &words::key(table, key), "shard", first as u64, &detail);
+            lines.add("partition", &format::key(table, key), "shard", first as u64, &detail);
         }
         None => {
             let shards = (last - first + 1) as u64;
@@ -89,7 +89,7 @@ fn of_source(lines: &mut Lines, source: &SourceReport) {
 fn measured(lines: &mut Lines, step: &'static str, source: &SourceReport, figures: &SourceFigures) {
     let name = &source.name;
     if source.kind == SourceKind::SSTable {
-        lines.add_some(
+        lines.add_nonzero(
             step,
             name,
             "false positives",
@@ -99,48 +99,48 @@ fn measured(lines: &mut Lines, step: &'static str, source: &SourceReport, figure
         lines.add(step, name, "blocks", figures.blocks.total, "of the partitions that were read");
         lines.add(step, name, "blocks read", figures.blocks.wanted, "");
         let cached = figures.chunks_cached * figures.chunk_length;
-        lines.add_some(step, name, "chunks cached", figures.chunks_cached, &format!("{} bytes", words::number(cached)));
-        let read = format!("{} bytes on disk", words::number(figures.bytes_read));
-        lines.add_some(step, name, "chunks read", figures.chunks_read, &read);
+        lines.add_nonzero(step, name, "chunks cached", figures.chunks_cached, &format!("{} bytes", format::number(cached)));
+        let read = format!("{} bytes on disk", format::number(figures.bytes_read));
+        lines.add_nonzero(step, name, "chunks read", figures.chunks_read, &read);
     }
     let partitions = match figures.passed.partitions {
         1 => String::new(),
-        several => format!("of {}", words::count(several, "partition")),
+        several => format!("of {}", format::count(several, "partition")),
     };
     lines.add(step, name, "rows", figures.passed.rows, &partitions);
-    lines.add_some(step, name, "tombstones", figures.passed.tombstones(), &kinds(&figures.passed));
+    lines.add_nonzero(step, name, "tombstones", figures.passed.tombstones(), &kinds(&figures.passed));
     lines.add(step, name, "micros", figures.nanos / 1_000, "");
 }
 
 /// `3,112 row, 4 range`.
 pub(super) fn kinds(passed: &Passed) -> String {
     let some = DeadKind::ALL.iter().filter(|kind| passed.of(**kind) > 0);
-    some.map(|kind| format!("{} {}", words::number(passed.of(*kind)), kind.name())).collect::<Vec<_>>().join(", ")
+    some.map(|kind| format!("{} {}", format::number(passed.of(*kind)), kind.name())).collect::<Vec<_>>().join(", ")
 }
 
-fn result(lines: &mut Lines, run: &RunReport, told: &Told<'_>) {
+fn result(lines: &mut Lines, run: &RunReport, execution: &Execution<'_>) {
     let passed = &run.passed;
     lines.add("merged", "", "rows", passed.rows, "of all sources, reconciled, dead ones included");
     for kind in DeadKind::ALL {
-        lines.add_some("merged", "", &format!("{} tombstones", kind.name()), passed.of(kind), "");
+        lines.add_nonzero("merged", "", &format!("{} tombstones", kind.name()), passed.of(kind), "");
     }
     if passed.tombstones() > 0 {
         lines.add("merged", "", "purgeable now", passed.purgeable, "gc_grace_seconds is over for these");
         if let Some((first, last)) = passed.purgeable_from {
-            let detail = match (words::time(first), words::time(last)) {
+            let detail = match (format::time(first), format::time(last)) {
                 (first, last) if first == last => format!("from {first}"),
                 (first, last) => format!("from {first} to {last}"),
             };
             lines.add("merged", "", "purgeable later", passed.tombstones() - passed.purgeable, &detail);
         }
     }
-    if let CqlResult::Rows(rows) = &told.answer.result {
+    if let CqlResult::Rows(rows) = &execution.answer.result {
         lines.add("result", "", "rows", u64::from(rows.row_count), "");
         lines.add("result", "", "bytes", rows.rows.len() as u64, "of the rows on the wire");
     }
 }
 
-fn times(lines: &mut Lines, report: &ReadReport, run: &RunReport, told: &Told<'_>) {
+fn times(lines: &mut Lines, report: &ReadReport, run: &RunReport, execution: &Execution<'_>) {
     let sources = report.commands.iter().flat_map(|command| &command.sources);
     let nanos: u64 = sources.filter_map(|source| source.measured.as_ref()).map(|figures| figures.nanos).sum();
     let in_sources = nanos / 1_000;
@@ -156,5 +156,5 @@ fn times(lines: &mut Lines, report: &ReadReport, run: &RunReport, told: &Told<'_
     let ran =
         if run.in_background { "in the background: the first try inline, the queue" } else { "inline, on the worker" };
     lines.add("time", "waiting", "micros", run.waited_micros, ran);
-    lines.add("time", "total", "micros", told.micros, "without parsing, and the way to the client");
+    lines.add("time", "total", "micros", execution.micros, "without parsing, and the way to the client");
 }

@@ -7,8 +7,8 @@ use types::CqlType;
 
 use super::factory::{Factory, Parameter};
 use super::operations::NUMBERS;
-use super::table::Table;
-use super::{Body, Function, Shown};
+use super::registry::FunctionRegistry;
+use super::{Body, Function, NameStyle};
 
 /// The kind of an aggregate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,19 +30,19 @@ pub(crate) enum AggregateKind {
 }
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     let rows = Function::new("count_rows", &[], CqlType::BigInt, Body::Aggregate(AggregateKind::CountRows));
-    table.add_with_old_name(rows.shown(Shown::Count), "countRows");
+    registry.add_with_old_name(rows.name_style(NameStyle::Count), "countRows");
     for (name, kind) in [("sum", AggregateKind::Sum), ("avg", AggregateKind::Avg)] {
         for ty in &NUMBERS {
-            table.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Aggregate(kind)));
+            registry.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Aggregate(kind)));
         }
     }
     let count = Body::Aggregate(AggregateKind::Count);
-    table.add(Function::new("count", &[CqlType::Blob], CqlType::BigInt, count));
+    registry.add(Function::new("count", &[CqlType::Blob], CqlType::BigInt, count));
     for name in ["max", "min"] {
         let parameters = &[Parameter::Any { from_receiver: true }];
-        table.add_factory(Factory::new(name, parameters, |factory, types, _| {
+        registry.add_factory(Factory::new(name, parameters, |factory, types, _| {
             let kind = if factory.name == "max" { AggregateKind::Max } else { AggregateKind::Min };
             let Some(ty) = types.first() else { return Err(factory.wrong_number_of_arguments()) };
             Ok(Function::new(factory.name, types, ty.clone(), Body::Aggregate(kind)))

@@ -3,7 +3,7 @@
 
 use types::{CqlType, literal};
 
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome};
 use crate::ast::NativeType;
 use crate::error::CqlError;
@@ -11,14 +11,14 @@ use crate::fit::native_type;
 use crate::scalar::{self, type_name};
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     for native in NativeType::ALL.iter().filter(|native| **native != NativeType::Blob) {
         let (word, ty) = (native.name(), native_type(*native));
         let to =
             Function::new(&format!("{word}_as_blob"), std::slice::from_ref(&ty), CqlType::Blob, Body::Raw(to_blob));
-        table.add_with_old_name(to, &format!("{word}asblob"));
+        registry.add_with_old_name(to, &format!("{word}asblob"));
         let from = Function::new(&format!("blob_as_{word}"), &[CqlType::Blob], ty, Body::Raw(from_blob));
-        table.add_with_old_name(from, &format!("blobas{word}"));
+        registry.add_with_old_name(from, &format!("blobas{word}"));
     }
 }
 

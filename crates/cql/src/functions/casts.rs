@@ -4,8 +4,8 @@
 
 use types::{CqlType, number};
 
-use super::table::Table;
-use super::{Body, Function, Outcome, Shown, put};
+use super::registry::FunctionRegistry;
+use super::{Body, Function, Outcome, NameStyle, put};
 use crate::ast::NativeType;
 use crate::fit::native_type;
 
@@ -16,7 +16,7 @@ pub(crate) fn function_name(to: NativeType) -> String {
 }
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     let types: Vec<_> = NativeType::ALL.iter().filter(|native| **native != NativeType::Varchar).collect();
     for to in &types {
         let name = function_name(**to);
@@ -25,8 +25,8 @@ pub(super) fn declare(table: &mut Table) {
         let to = native_type(**to);
         for from in types.iter().map(|native| native_type(**native)) {
             if from != to && number::can_cast(&from, &to) {
-                let function = Function::new(&name, &[from], to.clone(), Body::Strict(cast)).shown(Shown::Cast);
-                table.add_with_old_name(function, &old);
+                let function = Function::new(&name, &[from], to.clone(), Body::Strict(cast)).name_style(NameStyle::Cast);
+                registry.add_with_old_name(function, &old);
             }
         }
     }

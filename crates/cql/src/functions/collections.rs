@@ -9,22 +9,22 @@ use types::{CqlType, collection};
 
 use super::aggregates::{AggregateKind, wins};
 use super::factory::{Factory, Parameter};
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome};
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
-    table.add_factory(Factory::new("map_keys", &[Parameter::Map], |factory, types, _| {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
+    registry.add_factory(Factory::new("map_keys", &[Parameter::Map], |factory, types, _| {
         let [CqlType::Map { key, .. }] = types else { return Err(factory.wrong_number_of_arguments()) };
         let returns = CqlType::Set { element: Arc::clone(key), frozen: true };
         Ok(Function::new(factory.name, types, returns, Body::Strict(keys)))
     }));
-    table.add_factory(Factory::new("map_values", &[Parameter::Map], |factory, types, _| {
+    registry.add_factory(Factory::new("map_values", &[Parameter::Map], |factory, types, _| {
         let [CqlType::Map { value, .. }] = types else { return Err(factory.wrong_number_of_arguments()) };
         let returns = CqlType::List { element: Arc::clone(value), frozen: true };
         Ok(Function::new(factory.name, types, returns, Body::Strict(values)))
     }));
-    table.add_factory(Factory::new("collection_count", &[Parameter::Collection], |factory, types, _| {
+    registry.add_factory(Factory::new("collection_count", &[Parameter::Collection], |factory, types, _| {
         Ok(Function::new(factory.name, types, CqlType::Int, Body::Raw(count)))
     }));
     let aggregates: [(&str, &'static [Parameter]); 4] = [
@@ -34,7 +34,7 @@ pub(super) fn declare(table: &mut Table) {
         ("collection_avg", &[Parameter::NumericSetOrList]),
     ];
     for (name, parameters) in aggregates {
-        table.add_factory(Factory::new(name, parameters, |factory, types, _| {
+        registry.add_factory(Factory::new(name, parameters, |factory, types, _| {
             let Some(element) = types.first().and_then(element_type) else {
                 return Err(factory.wrong_number_of_arguments());
             };

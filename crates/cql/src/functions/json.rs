@@ -5,20 +5,20 @@
 use types::{CqlType, json};
 
 use super::factory::{Factory, Parameter};
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome, put};
 use crate::error::CqlError;
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     for name in ["to_json", "tojson"] {
         let parameters = &[Parameter::Any { from_receiver: false }];
-        table.add_factory(Factory::new(name, parameters, |factory, types, _| {
+        registry.add_factory(Factory::new(name, parameters, |factory, types, _| {
             Ok(Function::new(factory.name, types, CqlType::Text, Body::Raw(to_json)))
         }));
     }
     for name in ["from_json", "fromjson"] {
-        table.add_factory(Factory::new(name, &[Parameter::Text], |factory, _, receiver| match receiver {
+        registry.add_factory(Factory::new(name, &[Parameter::Text], |factory, _, receiver| match receiver {
             Some(receiver) => {
                 Ok(Function::new(factory.name, &[CqlType::Text], receiver.clone(), Body::Strict(from_json)))
             }

@@ -10,7 +10,7 @@ mod partial;
 use types::CqlType;
 
 use super::factory::{Factory, Parameter};
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome, Raw};
 
 static ANY: Parameter = Parameter::Any { from_receiver: true };
@@ -22,19 +22,19 @@ static PARTIAL: [Parameter; 4] = [Parameter::AnyText, Parameter::Int, Parameter:
 static HASH: [Parameter; 2] = [Parameter::Any { from_receiver: false }, Parameter::Optional(&TEXT)];
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
-    table.add_factory(Factory::new("mask_null", &ALONE, |factory, types, _| of_its_type(factory, types, null)));
-    table.add_factory(Factory::new("mask_default", &ALONE, |factory, types, _| {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
+    registry.add_factory(Factory::new("mask_null", &ALONE, |factory, types, _| of_its_type(factory, types, null)));
+    registry.add_factory(Factory::new("mask_default", &ALONE, |factory, types, _| {
         of_its_type(factory, types, default::mask)
     }));
-    table.add_factory(Factory::new("mask_replace", &REPLACE, |factory, types, _| of_its_type(factory, types, replace)));
-    table.add_factory(Factory::new("mask_inner", &PARTIAL, |factory, types, _| {
+    registry.add_factory(Factory::new("mask_replace", &REPLACE, |factory, types, _| of_its_type(factory, types, replace)));
+    registry.add_factory(Factory::new("mask_inner", &PARTIAL, |factory, types, _| {
         of_its_type(factory, &partial::types(types), partial::inner)
     }));
-    table.add_factory(Factory::new("mask_outer", &PARTIAL, |factory, types, _| {
+    registry.add_factory(Factory::new("mask_outer", &PARTIAL, |factory, types, _| {
         of_its_type(factory, &partial::types(types), partial::outer)
     }));
-    table.add_factory(Factory::new("mask_hash", &HASH, |factory, types, _| {
+    registry.add_factory(Factory::new("mask_hash", &HASH, |factory, types, _| {
         let types: Vec<_> = types.iter().take(1).chain(types.get(1).map(|_| &CqlType::Text)).cloned().collect();
         Ok(Function::new(factory.name, &types, CqlType::Blob, Body::Raw(hash::mask)))
     }));

@@ -4,11 +4,11 @@
 use types::number::{self, Function as Math};
 
 use super::operations::NUMBERS;
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome, Strict, put};
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     let functions: [(&str, Strict); 5] = [
         ("abs", |function, arguments, out| apply(Math::Abs, function, arguments, out)),
         ("exp", |function, arguments, out| apply(Math::Exp, function, arguments, out)),
@@ -18,7 +18,7 @@ pub(super) fn declare(table: &mut Table) {
     ];
     for (name, body) in functions {
         for ty in &NUMBERS {
-            table.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Strict(body)));
+            registry.add(Function::new(name, std::slice::from_ref(ty), ty.clone(), Body::Strict(body)));
         }
     }
 }

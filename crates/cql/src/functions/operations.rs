@@ -5,8 +5,8 @@
 use types::CqlType;
 use types::number::{self, Operator};
 
-use super::table::Table;
-use super::{Body, Function, Outcome, Shown, put};
+use super::registry::FunctionRegistry;
+use super::{Body, Function, Outcome, NameStyle, put};
 use crate::ast::Arithmetic;
 
 /// The numeric types, in the order in which Cassandra declares operators for them.
@@ -50,14 +50,14 @@ pub(super) fn operator(name: &str) -> Option<Operator> {
 }
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     let temporals = [CqlType::Timestamp, CqlType::Date];
     let texts = [CqlType::Text, CqlType::Ascii];
     for (operator, name) in OPERATIONS {
         let mut add = |left: &CqlType, right: &CqlType| {
             let Some(returns) = number::result_type(operator, left, right) else { return };
             let function = Function::new(name, &[left.clone(), right.clone()], returns, Body::Strict(calculate));
-            table.add(function.shown(Shown::Operator(operator.symbol())));
+            registry.add(function.name_style(NameStyle::Operator(operator.symbol())));
         };
         for left in &NUMBERS {
             for right in &NUMBERS {
@@ -75,7 +75,7 @@ pub(super) fn declare(table: &mut Table) {
     }
     for ty in &NUMBERS {
         let function = Function::new(NEGATION, std::slice::from_ref(ty), ty.clone(), Body::Strict(negate));
-        table.add(function.shown(Shown::Negation));
+        registry.add(function.name_style(NameStyle::Negation));
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schema::Schema;
 use types::CqlType;
 
-use super::table::TABLE;
+use super::registry::REGISTRY;
 use super::{Argument, Function, NEGATION, operations, token};
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_all, fit_type};
@@ -38,14 +38,14 @@ pub(crate) fn resolve(
 ) -> Result<Option<Arc<Function>>, CqlError> {
     let mut candidates = super::user::candidates(scope.schema, keyspace.unwrap_or(scope.keyspace), name);
     let has_native = keyspace.is_none_or(|keyspace| keyspace == "system");
-    if has_native && let Some(function) = made(scope, name, arguments, receiver)? {
+    if has_native && let Some(function) = make_from_factory(scope, name, arguments, receiver)? {
         if candidates.is_empty() {
             check(&function, arguments)?;
             return Ok(Some(Arc::new(function)));
         }
         candidates.push(Arc::new(function));
     }
-    let native = if has_native { TABLE.functions(name) } else { &[] };
+    let native = if has_native { REGISTRY.functions(name) } else { &[] };
     // native functions are by far the most common: their list is used as it is
     let all = match candidates.is_empty() {
         true => native,
@@ -71,11 +71,11 @@ pub(crate) fn resolve(
 }
 
 /// Whether functions of this name are made by a factory.
-pub(crate) fn is_made(name: &str) -> bool {
-    name == token::NAME || TABLE.factory(name).is_some()
+pub(crate) fn has_factory(name: &str) -> bool {
+    name == token::NAME || REGISTRY.factory(name).is_some()
 }
 
-fn made(
+fn make_from_factory(
     scope: Scope<'_>,
     name: &str,
     arguments: &[&dyn Argument],
@@ -87,7 +87,7 @@ fn made(
         };
         return Ok(Some(token::function(table)));
     }
-    TABLE.factory(name).map(|factory| factory.function(arguments, receiver)).transpose()
+    REGISTRY.factory(name).map(|factory| factory.function(arguments, receiver)).transpose()
 }
 
 /// The error for an argument of the only function of its name.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use schema::ColumnMask;
 use types::CqlType;
 
-use super::table::TABLE;
+use super::registry::REGISTRY;
 use super::{Body, Function};
 use crate::selection::Mask;
 use crate::sources::NoSources;
@@ -56,7 +56,7 @@ fn call_with_anything(function: &Function, values: &[Option<Bytes>]) {
 #[test]
 fn no_function_panics() {
     let values = arbitrary();
-    for function in TABLE.all() {
+    for function in REGISTRY.all() {
         call_with_anything(function, &values);
     }
     let int = || CqlType::Int.into();
@@ -78,7 +78,7 @@ fn no_function_panics() {
         CqlType::Vector { element: text(), dimension: 2 },
     ];
     let mut made = 0;
-    for factory in TABLE.factories() {
+    for factory in REGISTRY.factories() {
         for ty in &types {
             for rest in
                 [&[][..], std::slice::from_ref(ty), &[CqlType::Text], &[CqlType::Int, CqlType::Int, CqlType::Text]]
@@ -96,7 +96,7 @@ fn no_function_panics() {
 
 #[test]
 fn counts_below_zero_mask_as_in_java() {
-    let factory = TABLE.factory("mask_inner").expect("it is declared");
+    let factory = REGISTRY.factory("mask_inner").expect("it is declared");
     let function = factory.of_types(&[CqlType::Text, CqlType::Int, CqlType::Int], None).expect("of these types");
     let int = |number: i32| Some(Bytes::copy_from_slice(&number.to_be_bytes()));
     for (begin, end, masked) in [(1, 0, "a**"), (0, -1, "***"), (0, i32::MIN, "abc"), (i32::MIN, 1, "**c")] {

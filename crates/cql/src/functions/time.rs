@@ -6,7 +6,7 @@
 use types::number::{millis_of, of_millis};
 use types::{CqlType, Duration, timeuuid};
 
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Monotonic, Outcome};
 use crate::error::CqlError;
 use crate::sources::Sources;
@@ -15,24 +15,24 @@ use crate::sources::Sources;
 const DAY: i64 = 86_400_000;
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     use CqlType::{BigInt, Date, Time, TimeUuid, Timestamp};
     let now: fn(&dyn Sources, &mut Vec<u8>) = |sources, out| out.extend_from_slice(&sources.timeuuid());
-    table.add(Function::new("now", &[], TimeUuid, Body::Source(now)));
-    table.add_with_old_name(Function::new("current_timeuuid", &[], TimeUuid, Body::Source(now)), "currenttimeuuid");
+    registry.add(Function::new("now", &[], TimeUuid, Body::Source(now)));
+    registry.add_with_old_name(Function::new("current_timeuuid", &[], TimeUuid, Body::Source(now)), "currenttimeuuid");
     let timestamp = Body::Source(|sources, out| out.extend_from_slice(&millis(sources).to_be_bytes()));
-    table.add_with_old_name(Function::new("current_timestamp", &[], Timestamp, timestamp), "currenttimestamp");
+    registry.add_with_old_name(Function::new("current_timestamp", &[], Timestamp, timestamp), "currenttimestamp");
     let date = Body::Source(|sources, out| out.extend_from_slice(&of_millis(&Date, millis(sources))));
-    table.add_with_old_name(Function::new("current_date", &[], Date, date), "currentdate");
+    registry.add_with_old_name(Function::new("current_date", &[], Date, date), "currentdate");
     let time = Body::Source(|sources, out| {
         out.extend_from_slice(&(millis(sources).rem_euclid(DAY) * 1_000_000).to_be_bytes());
     });
-    table.add_with_old_name(Function::new("current_time", &[], Time, time), "currenttime");
+    registry.add_with_old_name(Function::new("current_time", &[], Time, time), "currenttime");
 
     let min = Body::Strict(|function, arguments, out| uuid(timeuuid::min_of_millis, function, arguments, out));
-    table.add_with_old_name(Function::new("min_timeuuid", &[Timestamp], TimeUuid, min), "mintimeuuid");
+    registry.add_with_old_name(Function::new("min_timeuuid", &[Timestamp], TimeUuid, min), "mintimeuuid");
     let max = Body::Strict(|function, arguments, out| uuid(timeuuid::max_of_millis, function, arguments, out));
-    table.add_with_old_name(Function::new("max_timeuuid", &[Timestamp], TimeUuid, max), "maxtimeuuid");
+    registry.add_with_old_name(Function::new("max_timeuuid", &[Timestamp], TimeUuid, max), "maxtimeuuid");
 
     let conversions = [
         ("to_date", "todate", TimeUuid, Date),
@@ -45,19 +45,19 @@ pub(super) fn declare(table: &mut Table) {
     ];
     for (name, old, from, to) in conversions {
         let function = Function::new(name, &[from], to, Body::Strict(convert)).monotonic(Monotonic::Yes);
-        table.add_with_old_name(function, old);
+        registry.add_with_old_name(function, old);
     }
 
     for (ty, returns) in [(Timestamp, Timestamp), (TimeUuid, Timestamp), (Date, Date)] {
         let mut arguments = vec![ty, CqlType::Duration];
         for _ in 0..2 {
             let function = Function::new("floor", &arguments, returns.clone(), Body::Strict(floor));
-            table.add(function.monotonic(Monotonic::InFirst));
+            registry.add(function.monotonic(Monotonic::InFirst));
             arguments.push(returns.clone());
         }
     }
     let time = Function::new("floor", &[Time, CqlType::Duration], Time, Body::Strict(floor_time));
-    table.add(time.monotonic(Monotonic::InFirst));
+    registry.add(time.monotonic(Monotonic::InFirst));
 }
 
 /// Milliseconds since 1970.

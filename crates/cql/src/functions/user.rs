@@ -2,7 +2,7 @@
 //!
 //! A call runs the compiled body of the schema under a budget that follows from
 //! `user_defined_functions_fail_timeout`: the steps that a slow machine makes in that time. A call
-//! that takes the steps of `user_defined_functions_warn_timeout` is noted ([`super::slow`]).
+//! that takes the steps of `user_defined_functions_warn_timeout` is noted ([`super::slow_calls`]).
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.{UDFunction,UDAggregate}`, messages included.
 
@@ -15,11 +15,11 @@ use schema::{AggregateMetadata, FunctionMetadata, Schema};
 use smallvec::SmallVec;
 use types::CqlType;
 
-use super::{AggregateKind, Body, Function, Monotonic, Outcome, Shown, slow};
+use super::{AggregateKind, Body, Function, Monotonic, Outcome, NameStyle, slow_calls};
 use crate::error::CqlError;
 
 /// The refusal of a call or of CREATE FUNCTION while functions are off.
-pub(crate) const ARE_OFF: &str =
+pub(crate) const USER_FUNCTIONS_DISABLED: &str =
     "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable";
 
 /// Steps of a body in a millisecond on a slow machine.
@@ -77,7 +77,7 @@ pub(crate) struct UserAggregate(Arc<AggregateMetadata>);
 /// The user-defined functions and aggregates of a name.
 pub(super) fn candidates(schema: &Schema, keyspace: &str, name: &str) -> Vec<Arc<Function>> {
     let Some(keyspace) = schema.keyspace(keyspace) else { return Vec::new() };
-    if keyspace.kept.is_empty() {
+    if keyspace.function_rows.is_empty() {
         return Vec::new();
     }
     let make = |name: &str, arguments: Vec<CqlType>, returns: &CqlType, body: Body, user: UserFunction| {
@@ -86,7 +86,7 @@ pub(super) fn candidates(schema: &Schema, keyspace: &str, name: &str) -> Vec<Arc
             arguments,
             returns: returns.clone(),
             body,
-            shown: Shown::Call,
+            name_style: NameStyle::Call,
             monotonic: Monotonic::No,
             user: Some(user),
         })
@@ -145,7 +145,7 @@ fn is_null(argument: Option<&[u8]>, ty: &CqlType) -> bool {
 fn run(function: &FunctionMetadata, arguments: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>, CqlError> {
     let limit = FAIL_TIMEOUT_MS.load(Ordering::Relaxed);
     if limit == 0 {
-        return Err(CqlError::invalid(ARE_OFF));
+        return Err(CqlError::invalid(USER_FUNCTIONS_DISABLED));
     }
     let types = || function.arguments.iter().map(|(_, ty)| ty);
     if !function.called_on_null && arguments.iter().zip(types()).any(|(argument, ty)| is_null(*argument, ty)) {
@@ -165,7 +165,7 @@ fn run(function: &FunctionMetadata, arguments: &[Option<&[u8]>]) -> Result<Optio
     let (result, steps) = code.call_counted(arguments, &budget);
     let warn = WARN_TIMEOUT_MS.load(Ordering::Relaxed);
     if warn > 0 && steps >= warn.saturating_mul(STEPS_EACH_MS) {
-        slow::note(|| format!("User defined function {} ran longer than {warn}ms", shown(function)));
+        slow_calls::record(|| format!("User defined function {} ran longer than {warn}ms", shown(function)));
     }
     result.map_err(|error| {
         let detail = match error {

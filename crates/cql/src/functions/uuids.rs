@@ -2,11 +2,11 @@
 
 use types::CqlType;
 
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function};
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     let body = Body::Source(|sources, out| out.extend_from_slice(&sources.uuid()));
-    table.add(Function::new("uuid", &[], CqlType::Uuid, body));
+    registry.add(Function::new("uuid", &[], CqlType::Uuid, body));
 }

@@ -7,7 +7,7 @@
 use types::CqlType;
 
 use super::factory::{Factory, Parameter};
-use super::table::Table;
+use super::registry::FunctionRegistry;
 use super::{Body, Function, Outcome};
 use crate::error::CqlError;
 
@@ -18,9 +18,9 @@ static PARAMETERS: [Parameter; 2] = [
 ];
 
 /// Declares them.
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(registry: &mut FunctionRegistry) {
     for name in ["similarity_cosine", "similarity_euclidean", "similarity_dot_product"] {
-        table.add_factory(Factory::new(name, &PARAMETERS, |factory, types, _| {
+        registry.add_factory(Factory::new(name, &PARAMETERS, |factory, types, _| {
             if dimension(types.first()) != dimension(types.get(1)) {
                 return Err(CqlError::invalid("All arguments must have the same vector dimensions"));
             }

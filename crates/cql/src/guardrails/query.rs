@@ -95,7 +95,7 @@ impl QueryGuards {
             ensure(self.intersect_filtering_query, INTERSECTION, INTERSECTION_FEATURE)?;
             if self.intersect_filtering_query_warned {
                 let message = format!("{INTERSECTION_FEATURE} is not recommended");
-                warnings.push(super::worded(INTERSECTION.name, &message, INTERSECTION.reason));
+                warnings.push(super::violation_text(INTERSECTION.name, &message, INTERSECTION.reason));
             }
         }
         if query.searches_all && !::schema::system::is_local_keyspace(query.keyspace) {

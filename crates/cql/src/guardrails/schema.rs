@@ -387,7 +387,7 @@ impl SchemaGuards {
         ensure(self.zero_ttl_on_twcs, ZERO_TTL, ZERO_TTL_FEATURE)?;
         if self.zero_ttl_on_twcs_warned {
             let message = format!("{ZERO_TTL_FEATURE} is not recommended");
-            warnings.push(super::worded(ZERO_TTL.name, &message, ZERO_TTL.reason));
+            warnings.push(super::violation_text(ZERO_TTL.name, &message, ZERO_TTL.reason));
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub(super) fn check(
     }
     for index in update.table.indexes.values().filter(|index| is_attached(index)) {
         let Some(index) = IndexDefinition::of(&update.table, index, false) else { continue };
-        let guarded = Guarded::of(guards, &index);
+        let guarded = GuardedIndex::of(guards, &index);
         let rows = update.rows.iter().filter(|_| !index.column.is_static());
         for row in rows.chain(update.static_row.as_ref().filter(|_| index.column.is_static())) {
             guarded.check_row(update, row, warnings)?;
@@ -38,13 +38,13 @@ pub(super) fn check(
 }
 
 /// An index, and the guardrail on its terms.
-struct Guarded<'i> {
+struct GuardedIndex<'i> {
     index: &'i IndexDefinition,
     guard: Guard,
     threshold: &'i Threshold,
 }
 
-impl<'i> Guarded<'i> {
+impl<'i> GuardedIndex<'i> {
     fn of(guards: &'i WriteGuards, index: &'i IndexDefinition) -> Self {
         let ty = &index.column.ty;
         let is_frozen =

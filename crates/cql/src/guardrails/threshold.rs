@@ -3,7 +3,7 @@
 //!
 //! Must agree with: `MaxThreshold` and `MinThreshold`.
 
-use super::worded;
+use super::violation_text;
 use crate::error::CqlError;
 
 /// The two thresholds; None: no warning, no refusal.
@@ -67,10 +67,10 @@ impl Threshold {
         warnings: &mut Vec<String>,
     ) -> Result<(), CqlError> {
         if let Some(threshold) = self.fail.filter(|threshold| violates(*threshold)) {
-            return Err(CqlError::Invalid(worded(guard.name, &message(false, threshold), guard.reason)));
+            return Err(CqlError::Invalid(violation_text(guard.name, &message(false, threshold), guard.reason)));
         }
         if let Some(threshold) = self.warn.filter(|threshold| violates(*threshold)) {
-            let warning = worded(guard.name, &message(true, threshold), guard.reason);
+            let warning = violation_text(guard.name, &message(true, threshold), guard.reason);
             if !warnings.contains(&warning) {
                 warnings.push(warning);
             }

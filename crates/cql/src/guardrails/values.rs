@@ -2,7 +2,7 @@
 //!
 //! Must agree with: `org.apache.cassandra.db.guardrails.Values`.
 
-use super::worded;
+use super::violation_text;
 use crate::error::CqlError;
 
 /// The three lists.
@@ -42,7 +42,7 @@ impl Values {
                         "Provided values [{found_text}] are not recommended for {what} (warned values are: [{list_text}])"
                     ),
                 };
-                worded(guard, &message, "")
+                violation_text(guard, &message, "")
             })
         };
         if let Some(refusal) = text(&self.disallowed, "disallowed") {

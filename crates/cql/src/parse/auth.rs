@@ -14,7 +14,7 @@ impl<'a> Parser<'a> {
     pub(super) fn grant_or_revoke(&mut self) -> Result<Statement<'a>> {
         let grant = self.at_keyword(Keyword::Grant);
         self.advance()?;
-        if !self.permissions_stand_here() {
+        if !self.at_permissions() {
             let role = self.role_name()?;
             let grantee = self.grantee(grant)?;
             return Ok(Statement::ChangeRole(ChangeRole { grant, role, grantee }));
@@ -33,7 +33,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether a permission begins here, and not a role with the name of one.
-    fn permissions_stand_here(&self) -> bool {
+    fn at_permissions(&self) -> bool {
         match self.token.kind {
             Kind::Keyword(Keyword::All | Keyword::Unmask | Keyword::SelectMasked) => matches!(
                 self.peek(),

@@ -13,7 +13,7 @@ impl<'a> Parser<'a> {
         if !self.accept_keyword(Keyword::If)? {
             return Ok(Condition::None);
         }
-        if self.at_keyword(Keyword::Exists) && !self.a_test_follows() {
+        if self.at_keyword(Keyword::Exists) && !self.is_test_next() {
             self.advance()?;
             return Ok(Condition::Exists);
         }
@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the next token makes a column of this one.
-    fn a_test_follows(&self) -> bool {
+    fn is_test_next(&self) -> bool {
         matches!(
             self.peek(),
             Kind::Eq

@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
             match (kind, next) {
                 (Kind::Keyword(keyword), Kind::OpenParen) => return self.keyword_call(keyword, then),
                 (_, Kind::OpenParen) => return self.selected_call(),
-                (_, Kind::Dot) if self.a_qualified_call_stands_here() => return self.selected_call(),
+                (_, Kind::Dot) if self.at_qualified_call() => return self.selected_call(),
                 _ => {}
             }
         }
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `name.name(` here.
-    fn a_qualified_call_stands_here(&self) -> bool {
+    fn at_qualified_call(&self) -> bool {
         let mut lexer = self.lexer;
         let mut next = || lexer.next_token().map_or(Kind::End, |token| token.kind);
         let (_dot, name, open) = (next(), next(), next());
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
 
     /// `(type)x`, a tuple, or just parentheses.
     fn parenthesised_selectable(&mut self) -> Result<Selectable<'a>> {
-        if let Some(hint) = self.accept_type_hint(Self::begins_selectable)? {
+        if let Some(hint) = self.accept_type_hint(Self::at_selectable)? {
             let of = self.nested(Self::simple_selectable)?;
             return Ok(Selectable::TypeHint(hint, Box::new(of)));
         }
@@ -226,7 +226,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether a simple selectable begins here. `AS` does not: `(a) AS b` is an alias.
-    fn begins_selectable(&self) -> bool {
+    fn at_selectable(&self) -> bool {
         match self.token.kind {
             Kind::Keyword(Keyword::As) => false,
             Kind::Keyword(Keyword::Token | Keyword::Null) => true,

@@ -23,7 +23,7 @@ impl<'a> Parser<'a> {
         loop {
             let operator = match self.token.kind {
                 // `c = [1] + c` prepends: what follows is the column, not a term.
-                Kind::Plus if !self.a_column_follows() => Arithmetic::Add,
+                Kind::Plus if !self.is_column_next() => Arithmetic::Add,
                 Kind::Minus => Arithmetic::Subtract,
                 _ => return Ok(left),
             };
@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether after the current token a name stands that begins no function call.
-    fn a_column_follows(&self) -> bool {
+    fn is_column_next(&self) -> bool {
         let (name, then) = self.peek_two();
         is_name(name) && !matches!(then, Kind::OpenParen | Kind::Dot)
     }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
 
     /// `(type)term`, or a tuple.
     fn hinted_or_tuple(&mut self) -> Result<Term<'a>> {
-        if let Some(hint) = self.accept_type_hint(Self::begins_simple_term)? {
+        if let Some(hint) = self.accept_type_hint(Self::at_simple_term)? {
             let of = self.nested(Self::simple_term)?;
             return Ok(Term::TypeHint(hint, Box::new(of)));
         }
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
         if !may_be_type {
             return Ok(None);
         }
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         self.advance()?;
         if let Ok(hint) = self.type_name()
             && self.at(Kind::CloseParen)
@@ -162,11 +162,11 @@ impl<'a> Parser<'a> {
                 return Ok(Some(hint));
             }
         }
-        self.go_back(mark);
+        self.rewind(checkpoint);
         Ok(None)
     }
 
-    fn begins_simple_term(&self) -> bool {
+    fn at_simple_term(&self) -> bool {
         self.literal_kind().is_some()
             || (is_function_name(self.token.kind) && matches!(self.peek(), Kind::OpenParen | Kind::Dot))
             || self.at_named_marker()

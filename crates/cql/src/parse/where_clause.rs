@@ -13,7 +13,7 @@ impl<'a> Parser<'a> {
     pub(super) fn where_clause(&mut self) -> Result<WhereClause<'a>> {
         let mut clause = WhereClause::default();
         loop {
-            if self.a_custom_expression_stands_here() {
+            if self.at_custom_expression() {
                 clause.expressions.push(self.custom_expression()?);
             } else {
                 clause.relations.push(self.relation()?);
@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `expr(`, written exactly so: the grammar has it as one token.
-    fn a_custom_expression_stands_here(&self) -> bool {
+    fn at_custom_expression(&self) -> bool {
         self.at(Kind::Ident)
             && self.lexer.text(self.token) == "expr"
             && self.lexer.source().as_bytes().get(self.token.end as usize) == Some(&b'(')

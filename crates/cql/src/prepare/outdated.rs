@@ -8,9 +8,9 @@
 
 use schema::{Schema, TableMetadata};
 
-use super::{Plan, Prepared};
+use super::{Plan, PreparedStatement};
 
-impl Prepared {
+impl PreparedStatement {
     /// A table of the statement was dropped or altered since the statement was prepared: clients
     /// that hold its id may know other columns than it has now.
     pub fn is_outdated(&self, now: &Schema) -> bool {

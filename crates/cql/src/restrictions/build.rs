@@ -6,18 +6,18 @@
 use std::collections::HashMap;
 
 use schema::index::attached::TextForm;
-use schema::index::definition::{Answering, IndexOperator, excludes_empty, text_form};
+use schema::index::definition::{IndexClass, IndexOperator, excludes_empty, text_form};
 use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
-use super::indexes::{self, Clause, IndexUse};
-use super::relation::{self, Prepared};
+use super::indexes::{self, WhereParts, IndexUse};
+use super::relation::{self, PreparedRelation};
 use super::{
     ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
     RowTerms, StatementKind, TokenRange,
 };
 use crate::ast::{Operator, Relation, WhereClause};
-use crate::context::Preparing;
+use crate::context::PrepareContext;
 use crate::error::CqlError;
 use crate::selection::Column;
 use crate::terms::Term;
@@ -75,7 +75,7 @@ struct Builder<'t> {
 /// Prepares the WHERE of a statement. `only_static`: the statement reads or changes static columns
 /// only.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     kind: StatementKind,
     table: &TableMetadata,
     clause: &WhereClause<'_>,
@@ -93,12 +93,12 @@ pub(crate) fn prepare(
     let mut builder = Builder::new(kind, table, allow_filtering);
     for relation in &clause.relations {
         let Some(bounds) = relation.bounds() else {
-            let prepared = relation::prepare(preparing, kind, table, relation)?;
+            let prepared = relation::prepare(context, kind, table, relation)?;
             builder.add(prepared)?;
             continue;
         };
         for bound in &bounds {
-            let prepared = relation::prepare(preparing, kind, table, bound)?;
+            let prepared = relation::prepare(context, kind, table, bound)?;
             builder.add(prepared)?;
         }
         builder.mark_between(relation);
@@ -147,32 +147,32 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn add<'p: 't>(&mut self, prepared: Prepared<'p>) -> Result<(), CqlError> {
+    fn add<'p: 't>(&mut self, prepared: PreparedRelation<'p>) -> Result<(), CqlError> {
         match prepared {
-            Prepared::Column(column, operator, term) => self.add_column(column, operator, term),
-            Prepared::ColumnIn(column, terms) => match column.kind {
+            PreparedRelation::Column(column, operator, term) => self.add_column(column, operator, term),
+            PreparedRelation::ColumnIn(column, terms) => match column.kind {
                 ColumnKind::PartitionKey => self.add_key(column, KeyPart::In(terms)),
                 ColumnKind::Clustering => {
                     self.add_clustering(column.position, 1, ClusteringTest::In(rows_of(terms)), false)
                 }
                 ColumnKind::Static | ColumnKind::Regular => self.add_other(column, FilterTest::In(terms)),
             },
-            Prepared::ColumnNotIn(column, terms) => match column.kind {
+            PreparedRelation::ColumnNotIn(column, terms) => match column.kind {
                 ColumnKind::PartitionKey => {
                     self.add_key(column, KeyPart::Slice { bounds: Vec::new(), except: vec![terms] })
                 }
                 ColumnKind::Clustering => {
-                    let test = except(column.position, 1, rows_of(terms), false);
+                    let test = not_in_test(column.position, 1, rows_of(terms), false);
                     self.add_clustering(column.position, 1, test, false)
                 }
                 ColumnKind::Static | ColumnKind::Regular => self.add_other(column, FilterTest::NotIn(terms)),
             },
-            Prepared::Entry(column, key, value) => self.add_other(column, FilterTest::Entry(key, value)),
-            Prepared::Token(operator, term) => self.add_token(operator, term),
-            Prepared::Tuple(first, width, operator, row) => {
+            PreparedRelation::Entry(column, key, value) => self.add_other(column, FilterTest::Entry(key, value)),
+            PreparedRelation::Token(operator, term) => self.add_token(operator, term),
+            PreparedRelation::Tuple(first, width, operator, row) => {
                 self.add_clustering(first, width, clustering_test(operator, row), true)
             }
-            Prepared::TupleIn(first, width, rows) => {
+            PreparedRelation::TupleIn(first, width, rows) => {
                 let test = match rows {
                     RowTerms::List(mut rows) if rows.len() == 1 => {
                         ClusteringTest::Eq(rows.pop().expect("there is one"))
@@ -181,8 +181,8 @@ impl<'t> Builder<'t> {
                 };
                 self.add_clustering(first, width, test, true)
             }
-            Prepared::TupleNotIn(first, width, rows) => {
-                self.add_clustering(first, width, except(first, width, rows, true), true)
+            PreparedRelation::TupleNotIn(first, width, rows) => {
+                self.add_clustering(first, width, not_in_test(first, width, rows, true), true)
             }
         }
     }
@@ -244,14 +244,14 @@ impl<'t> Builder<'t> {
     fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
         let at = column.position;
         if self.liked.contains(&at) {
-            return more_than_one(&column.name, "a LIKE");
+            return refuse_second_relation(&column.name, "a LIKE");
         }
         let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
         match known.map(|known| &known.test) {
             None => Ok(()),
-            Some(ClusteringTest::Eq(_)) => more_than_one(&column.name, "an Equal"),
-            Some(ClusteringTest::In(_)) => more_than_one(&column.name, "a IN"),
-            Some(ClusteringTest::Slice { .. }) => both(&column.name),
+            Some(ClusteringTest::Eq(_)) => refuse_second_relation(&column.name, "an Equal"),
+            Some(ClusteringTest::In(_)) => refuse_second_relation(&column.name, "a IN"),
+            Some(ClusteringTest::Slice { .. }) => refuse_equality_and_inequality(&column.name),
         }
     }
 
@@ -260,8 +260,8 @@ impl<'t> Builder<'t> {
         let place = &mut self.keys[column.position];
         match (place.as_mut(), part) {
             (None, part) => *place = Some(part),
-            (Some(KeyPart::Eq(_)), _) => return more_than_one(name, "an Equal"),
-            (Some(KeyPart::In(_)), _) => return more_than_one(name, "a IN"),
+            (Some(KeyPart::Eq(_)), _) => return refuse_second_relation(name, "an Equal"),
+            (Some(KeyPart::In(_)), _) => return refuse_second_relation(name, "a IN"),
             (Some(KeyPart::Slice { bounds, except }), KeyPart::Slice { bounds: more, except: also }) => {
                 for (operator, term) in more {
                     check_bounds(name, bounds.iter().map(|(operator, _)| *operator), operator)?;
@@ -269,9 +269,9 @@ impl<'t> Builder<'t> {
                 }
                 except.extend(also);
             }
-            (Some(KeyPart::Slice { .. }), _) => return both(name),
+            (Some(KeyPart::Slice { .. }), _) => return refuse_equality_and_inequality(name),
             (Some(KeyPart::Contains(tests)), KeyPart::Contains(more)) => tests.extend(more),
-            (Some(KeyPart::Contains(_)), _) => return only_contains(name),
+            (Some(KeyPart::Contains(_)), _) => return refuse_other_than_contains(name),
         }
         Ok(())
     }
@@ -279,7 +279,7 @@ impl<'t> Builder<'t> {
     fn add_token(&mut self, operator: Operator, term: Term) -> Result<(), CqlError> {
         let names: Vec<_> = self.table.partition_key.iter().map(|column| column.name.as_str()).collect();
         if self.token_is_equal {
-            return more_than_one(&names.join(", "), "an Equal");
+            return refuse_second_relation(&names.join(", "), "an Equal");
         }
         if operator == Operator::Eq && self.token.is_some() {
             return invalid(format!(
@@ -325,7 +325,7 @@ impl<'t> Builder<'t> {
     ) -> Result<(), CqlError> {
         if let Some(at) = self.contained.iter().find(|at| (first..first + width).contains(at)) {
             let name = &self.table.clustering[*at].name;
-            return if self.liked.contains(at) { more_than_one(name, "a LIKE") } else { only_contains(name) };
+            return if self.liked.contains(at) { refuse_second_relation(name, "a LIKE") } else { refuse_other_than_contains(name) };
         }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
@@ -345,13 +345,13 @@ impl<'t> Builder<'t> {
         let old = &mut self.clustering[at];
         let ClusteringTest::Slice { lower, upper, except, .. } = &mut old.test else {
             let which = if matches!(old.test, ClusteringTest::Eq(_)) { "an Equal" } else { "a IN" };
-            return more_than_one(&common, which);
+            return refuse_second_relation(&common, which);
         };
         let ClusteringTest::Slice { lower: new_lower, upper: new_upper, except: more, .. } = test else {
-            return both(&common);
+            return refuse_equality_and_inequality(&common);
         };
         if old.first != first {
-            return apart(&self.table.clustering[old.first.max(first)].name);
+            return refuse_bounds_apart(&self.table.clustering[old.first.max(first)].name);
         }
         if lower.is_some() && new_lower.is_some() {
             return invalid(format!("More than one restriction was found for the start bound on {common}"));
@@ -373,9 +373,9 @@ impl<'t> Builder<'t> {
         let other = &self.clustering[at];
         let name = &self.table.clustering[other.first].name;
         match &other.test {
-            ClusteringTest::Eq(_) => more_than_one(name, "an Equal"),
-            ClusteringTest::In(_) => more_than_one(name, "a IN"),
-            ClusteringTest::Slice { .. } => apart(name),
+            ClusteringTest::Eq(_) => refuse_second_relation(name, "an Equal"),
+            ClusteringTest::In(_) => refuse_second_relation(name, "a IN"),
+            ClusteringTest::Slice { .. } => refuse_bounds_apart(name),
         }
     }
 
@@ -388,18 +388,18 @@ impl<'t> Builder<'t> {
         let of_column = self.others.iter().skip(first.unwrap_or(self.others.len()));
         for (_, old) in of_column.filter(|(other, _)| other.id == column.id) {
             match (old, &test) {
-                (FilterTest::Compare(Operator::Eq, _), _) => return more_than_one(name, "an Equal"),
-                (FilterTest::In(_), _) => return more_than_one(name, "a IN"),
-                (FilterTest::Like(_), _) => return more_than_one(name, "a LIKE"),
+                (FilterTest::Compare(Operator::Eq, _), _) => return refuse_second_relation(name, "an Equal"),
+                (FilterTest::In(_), _) => return refuse_second_relation(name, "a IN"),
+                (FilterTest::Like(_), _) => return refuse_second_relation(name, "a LIKE"),
                 (FilterTest::Compare(old, _), FilterTest::Compare(new, _)) if *new != Operator::Eq => {
                     check_bounds(name, [*old].into_iter(), *new)?;
                 }
                 (FilterTest::NotIn(_), FilterTest::Compare(new, _)) if *new != Operator::Eq => {}
                 // conditions that were taken are of one kind, so that the first speaks for all
                 (FilterTest::Compare(..) | FilterTest::NotIn(_), FilterTest::NotIn(_)) => break,
-                (FilterTest::Compare(..) | FilterTest::NotIn(_), _) => return both(name),
+                (FilterTest::Compare(..) | FilterTest::NotIn(_), _) => return refuse_equality_and_inequality(name),
                 (_, new) if is_contains(new) => break,
-                _ => return only_contains(name),
+                _ => return refuse_other_than_contains(name),
             }
         }
         self.first_of.entry(column.id).or_insert(self.others.len());
@@ -411,7 +411,7 @@ impl<'t> Builder<'t> {
         // if the whole key is given too, the token only excludes keys
         let on_token = self.token.is_some() && !self.are_keys_given();
         if self.kind == StatementKind::Select {
-            self.index_use = indexes::of(&Clause {
+            self.index_use = indexes::choose_indexes(&WhereParts {
                 table: self.table,
                 keys: &self.keys,
                 on_token,
@@ -447,7 +447,7 @@ impl<'t> Builder<'t> {
         let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
         self.finish_others(&mut filters)?;
         let index_use = std::mem::take(&mut self.index_use);
-        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, left_by_attached, filters_tuples, .. } =
+        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, unanswered_by_attached, filters_tuples, .. } =
             index_use;
         if uses && any_in {
             return invalid(
@@ -458,7 +458,7 @@ impl<'t> Builder<'t> {
         let refused = self.filtered_tuples.or(filters_tuples.then_some(FILTERED_TUPLES));
         let restrictions = Restrictions {
             refused,
-            left_by_attached,
+            unanswered_by_attached,
             partition,
             key_tokens: self.token,
             clustering,
@@ -502,7 +502,7 @@ impl<'t> Builder<'t> {
     }
 
     fn finish_keys(&mut self, on_token: bool, filters: &mut Vec<Filter>) -> Result<PartitionRestriction, CqlError> {
-        let (table, answering) = (self.table, self.index_use.answering);
+        let (table, index_class) = (self.table, self.index_use.index_class);
         let keys = std::mem::take(&mut self.keys);
         let missing: Vec<_> = keys
             .iter()
@@ -550,7 +550,7 @@ impl<'t> Builder<'t> {
                 }
                 Some(KeyPart::Contains(tests)) => tests,
             };
-            filters.extend(tests.into_iter().map(|test| filter_of(table, column, test, answering)));
+            filters.extend(tests.into_iter().map(|test| filter_of(table, column, test, index_class)));
         }
         Ok(match self.token.take() {
             None => PartitionRestriction::All,
@@ -572,8 +572,8 @@ impl<'t> Builder<'t> {
             if !is_filtered {
                 let is_slice = matches!(restriction.test, ClusteringTest::Slice { .. });
                 position = if is_slice { position } else { restriction.first + restriction.width };
-            } else if has_terms && unfiltered(restriction).is_none() {
-                clustering_filters(self.table, restriction.clone(), self.index_use.answering, &mut found)?;
+            } else if has_terms && filter_refusal(restriction).is_none() {
+                clustering_filters(self.table, restriction.clone(), self.index_use.index_class, &mut found)?;
             }
         }
         Ok(found)
@@ -584,7 +584,7 @@ impl<'t> Builder<'t> {
         only_static: bool,
         filters: &mut Vec<Filter>,
     ) -> Result<Vec<ClusteringRestriction>, CqlError> {
-        let (table, answering) = (self.table, self.index_use.answering);
+        let (table, index_class) = (self.table, self.index_use.index_class);
         let all = std::mem::take(&mut self.clustering);
         if matches!(self.kind, StatementKind::Insert | StatementKind::Update) {
             if all.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. })) {
@@ -623,13 +623,13 @@ impl<'t> Builder<'t> {
                     table.clustering[restriction.first].name, table.clustering[position].name
                 ));
             }
-            match unfiltered(&restriction) {
+            match filter_refusal(&restriction) {
                 Some(why) => self.filtered_tuples = self.filtered_tuples.or(Some(why)),
-                None => clustering_filters(table, restriction, answering, filters)?,
+                None => clustering_filters(table, restriction, index_class, filters)?,
             }
         }
         for (position, test) in std::mem::take(&mut self.clustering_contains) {
-            filters.push(filter_of(table, &table.clustering[position], test, answering));
+            filters.push(filter_of(table, &table.clustering[position], test, index_class));
         }
         Ok(leading)
     }
@@ -677,13 +677,13 @@ impl<'t> Builder<'t> {
             return invalid(REQUIRES_ALLOW_FILTERING.into());
         }
         for (column, test) in std::mem::take(&mut self.others) {
-            filters.push(filter_of(self.table, column, test, self.index_use.answering));
+            filters.push(filter_of(self.table, column, test, self.index_use.index_class));
         }
         Ok(())
     }
 }
 
-fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, answering: Answering) -> Filter {
+fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, index_class: IndexClass) -> Filter {
     // a storage-attached index answers no ranges and no IN of text, which then compare the text as
     // it is stored
     let operator = match &test {
@@ -693,7 +693,7 @@ fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, a
         FilterTest::Like(_) => Some(IndexOperator::Like),
         FilterTest::Compare(..) | FilterTest::In(_) | FilterTest::NotIn(_) | FilterTest::Entry(..) => None,
     };
-    let form = operator.and_then(|operator| text_form(table, column, operator, answering)).unwrap_or(TextForm::PLAIN);
+    let form = operator.and_then(|operator| text_form(table, column, operator, index_class)).unwrap_or(TextForm::PLAIN);
     let compared = match &test {
         FilterTest::Compare(Operator::Eq, _) => Some(IndexOperator::Eq),
         FilterTest::Compare(Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte, _) => {
@@ -706,7 +706,7 @@ fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, a
 }
 
 /// Why a restriction cannot be a filter; None: it can.
-fn unfiltered(restriction: &ClusteringRestriction) -> Option<&'static str> {
+fn filter_refusal(restriction: &ClusteringRestriction) -> Option<&'static str> {
     match &restriction.test {
         // of no values at all there is nothing to filter by: no row meets it
         ClusteringTest::In(RowTerms::List(rows)) if restriction.multi && rows.is_empty() => None,
@@ -730,18 +730,18 @@ fn is_of_values(row: &RowTerm) -> bool {
 fn clustering_filters(
     table: &TableMetadata,
     restriction: ClusteringRestriction,
-    answering: Answering,
+    index_class: IndexClass,
     filters: &mut Vec<Filter>,
 ) -> Result<(), CqlError> {
     let column = |at: usize| &table.clustering[restriction.first + at];
     match restriction.test {
         ClusteringTest::Eq(RowTerm::Columns(terms)) => {
             for (at, term) in terms.into_iter().enumerate() {
-                filters.push(filter_of(table, column(at), FilterTest::Compare(Operator::Eq, term), answering));
+                filters.push(filter_of(table, column(at), FilterTest::Compare(Operator::Eq, term), index_class));
             }
         }
         ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
-        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), in_test(values_of(rows)), answering)),
+        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), in_test(values_of(rows)), index_class)),
         ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
             for (end, open, closed) in ends {
@@ -749,12 +749,12 @@ fn clustering_filters(
                     && let Some(term) = terms.pop()
                 {
                     let operator = if inclusive { closed } else { open };
-                    filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term), answering));
+                    filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term), index_class));
                 }
             }
             for one in except {
                 if let ClusteringTest::In(rows) = one.test {
-                    filters.push(filter_of(table, column(0), FilterTest::NotIn(values_of(rows)), answering));
+                    filters.push(filter_of(table, column(0), FilterTest::NotIn(values_of(rows)), index_class));
                 }
             }
         }
@@ -795,7 +795,7 @@ fn values_of(rows: RowTerms) -> InTerms {
 }
 
 /// NOT IN on clustering columns.
-fn except(first: usize, width: usize, rows: RowTerms, multi: bool) -> ClusteringTest {
+fn not_in_test(first: usize, width: usize, rows: RowTerms, multi: bool) -> ClusteringTest {
     let left_out = ClusteringRestriction { first, width, test: ClusteringTest::In(rows), multi };
     ClusteringTest::Slice { lower: None, upper: None, except: vec![left_out], between: false }
 }
@@ -811,19 +811,19 @@ fn clustering_test(operator: Operator, row: RowTerm) -> ClusteringTest {
     }
 }
 
-fn apart<T>(name: &str) -> Result<T, CqlError> {
+fn refuse_bounds_apart<T>(name: &str) -> Result<T, CqlError> {
     invalid(format!("Column \"{name}\" cannot be restricted by two inequalities not starting with the same column"))
 }
 
-fn more_than_one<T>(name: &str, which: &str) -> Result<T, CqlError> {
+fn refuse_second_relation<T>(name: &str, which: &str) -> Result<T, CqlError> {
     invalid(format!("{name} cannot be restricted by more than one relation if it includes {which}"))
 }
 
-fn both<T>(name: &str) -> Result<T, CqlError> {
+fn refuse_equality_and_inequality<T>(name: &str) -> Result<T, CqlError> {
     invalid(format!("Column \"{name}\" cannot be restricted by both an equality and an inequality relation"))
 }
 
-fn only_contains<T>(name: &str) -> Result<T, CqlError> {
+fn refuse_other_than_contains<T>(name: &str) -> Result<T, CqlError> {
     invalid(format!("Collection column {name} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality"))
 }
 

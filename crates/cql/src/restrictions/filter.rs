@@ -164,7 +164,7 @@ impl BoundFilter {
     }
 
     /// Whether an empty value compares as the filter says, and no row is to meet the filter by it.
-    pub fn leaves_out_empty(&self) -> bool {
+    pub fn excludes_empty(&self) -> bool {
         match &self.test {
             BoundTest::Compare(operator, value) => {
                 self.excludes_empty && is_met(*operator, types::compare(self.column.ty(), &[], value))
@@ -182,7 +182,7 @@ impl BoundFilter {
         };
         let simple = |operator, value: &Bytes| Expression::Simple { column, operator, value: value.clone() };
         let expression = match &self.test {
-            BoundTest::Compare(operator, value) => simple(compared(*operator)?, value),
+            BoundTest::Compare(operator, value) => simple(comparison_number(*operator)?, value),
             BoundTest::In(values) => simple(Number::In, &types::collection::build_list(values).into()),
             // no operator of Cassandra 5.0 says it: the coordinator checks the rows
             BoundTest::NotIn(_) => return None,
@@ -313,7 +313,7 @@ fn like_number(kind: LikeKind) -> Number {
 }
 
 /// A comparison in messages between nodes.
-fn compared(operator: Operator) -> Option<Number> {
+fn comparison_number(operator: Operator) -> Option<Number> {
     Some(match operator {
         Operator::Eq => Number::Eq,
         Operator::Lt => Number::Lt,

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use rows::{IndexSearch, SearchOperator};
-use schema::index::definition::{Answering, IndexDefinition, IndexOperator, has_text_forms};
+use schema::index::definition::{IndexClass, IndexDefinition, IndexOperator, has_text_forms};
 use schema::index::sasi::{LikeKind, Sasi};
 use schema::{ColumnMetadata, TableMetadata};
 
@@ -33,7 +33,7 @@ pub(crate) struct IndexCandidate {
     name: Arc<str>,
     column: String,
     /// The class of the index.
-    class: Answering,
+    class: IndexClass,
     operator: SearchOperator,
     /// The condition is a LIKE, and this is the index that answers it: the operator follows from
     /// the value.
@@ -91,7 +91,7 @@ enum Part {
     Other,
 }
 
-struct Restricted {
+struct IndexedRestriction {
     part: Part,
     candidates: Vec<IndexCandidate>,
     /// Some index is on one of the columns, if it answers only a part of the restriction.
@@ -106,7 +106,7 @@ struct Restricted {
     is_repeated: bool,
 }
 
-impl Restricted {
+impl IndexedRestriction {
     fn new(part: Part, candidates: Vec<IndexCandidate>) -> Self {
         let is_supported = !candidates.is_empty();
         Self { part, candidates, is_supported, always_filters: false, only_attached: false, is_repeated: false }
@@ -115,13 +115,13 @@ impl Restricted {
     /// Whether one of the storage-attached indexes answers the restriction.
     fn is_answered_by_attached(&self) -> bool {
         // several SASI indexes do not answer together without filtering
-        let has_attached = || self.candidates.iter().any(|candidate| candidate.class == Answering::Attached);
+        let has_attached = || self.candidates.iter().any(|candidate| candidate.class == IndexClass::Attached);
         !self.always_filters && (self.only_attached || has_attached())
     }
 }
 
 /// The parts of a WHERE from which the use of indexes is decided.
-pub(super) struct Clause<'a> {
+pub(super) struct WhereParts<'a> {
     pub table: &'a TableMetadata,
     pub keys: &'a [Option<KeyPart>],
     pub on_token: bool,
@@ -145,20 +145,20 @@ pub(super) struct IndexUse {
     /// The indexes that can answer.
     pub candidates: Vec<IndexCandidate>,
     /// The class of the indexes that answer, where these compare text in forms of their own.
-    pub answering: Answering,
+    pub index_class: IndexClass,
     /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
     /// Conditions on clustering columns are among those that rows are filtered by.
     pub filters_clustering: bool,
     /// Attached indexes do not answer every condition of a SELECT that is ordered by nearness.
-    pub left_by_attached: bool,
+    pub unanswered_by_attached: bool,
     /// A range of several clustering columns would have to be filtered, because an index is on one
     /// of them. Such a statement is refused.
     pub filters_tuples: bool,
 }
 
 /// Decides which indexes are used.
-pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
+pub(super) fn choose_indexes(clause: &WhereParts<'_>) -> IndexUse {
     let definitions: Vec<IndexDefinition> =
         clause.table.indexes.values().filter_map(|index| IndexDefinition::of(clause.table, index, false)).collect();
     let restricted = restricted(clause, &definitions);
@@ -189,7 +189,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         };
         restricted.iter().filter(move |one| is_filter(one.part))
     };
-    let filters: Vec<&Restricted> = among(with_keys, with_clustering).collect();
+    let filters: Vec<&IndexedRestriction> = among(with_keys, with_clustering).collect();
     let is_answered = |definition: &IndexDefinition| {
         filters.iter().all(|one| {
             let answers = |candidate: &IndexCandidate| candidate.name == definition.name;
@@ -200,7 +200,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let are_answered = filters.iter().all(|one| one.is_answered_by_attached());
     // an order by nearness is itself a restriction that an index answers
     let beside_nearest = is_open || filters_keys;
-    let left_by_attached =
+    let unanswered_by_attached =
         !among(with_keys || beside_nearest, with_clustering || beside_nearest).all(|one| one.is_answered_by_attached());
     let must_filter = match filters.is_empty() {
         true => !clause.clustering.is_empty(),
@@ -214,7 +214,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     if let Some(class) = class {
         candidates.retain(|candidate| candidate.class == class);
     }
-    let answering = class.unwrap_or_default();
+    let index_class = class.unwrap_or_default();
     let key_in = !clause.on_token && clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
     let needs_filtering = (is_range || uses) && must_filter;
     IndexUse {
@@ -222,10 +222,10 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         uses,
         key_in,
         candidates,
-        answering,
+        index_class,
         needs_filtering,
         filters_clustering: with_clustering,
-        left_by_attached,
+        unanswered_by_attached,
         filters_tuples,
     }
 }
@@ -261,7 +261,7 @@ fn have_attached(one: &ClusteringRestriction, table: &TableMetadata, definitions
 pub(super) fn can_answer(table: &TableMetadata, restriction: &ClusteringRestriction) -> bool {
     let definitions: Vec<IndexDefinition> =
         table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false)).collect();
-    let clause = Clause {
+    let clause = WhereParts {
         table,
         keys: &[],
         on_token: false,
@@ -306,15 +306,15 @@ fn comparison(operator: Operator) -> Option<Operators> {
     })
 }
 
-fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restricted> {
-    let answering = |column: &ColumnMetadata, (operator, search): Operators, value: &Term, entry_key: Option<&Term>| {
+fn restricted(clause: &WhereParts<'_>, definitions: &[IndexDefinition]) -> Vec<IndexedRestriction> {
+    let candidates_for = |column: &ColumnMetadata, (operator, search): Operators, value: &Term, entry_key: Option<&Term>| {
         let can = definitions
             .iter()
             .filter(move |definition| definition.column.name == column.name && definition.supports(operator));
         can.map(|definition| IndexCandidate {
             name: Arc::clone(&definition.name),
             column: column.name.clone(),
-            class: definition.answering(),
+            class: definition.class(),
             operator: search,
             like: definition.sasi.filter(|_| operator == IndexOperator::Like),
             value: value.clone(),
@@ -323,13 +323,13 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         .collect::<Vec<_>>()
     };
     let compared = |column: &ColumnMetadata, operator: Operator, term: &Term| {
-        comparison(operator).map(|operators| answering(column, operators, term, None)).unwrap_or_default()
+        comparison(operator).map(|operators| candidates_for(column, operators, term, None)).unwrap_or_default()
     };
     let mut found = Vec::new();
     for (key, column) in clause.keys.iter().zip(&clause.table.partition_key) {
         let candidates = match key {
             None => continue,
-            Some(KeyPart::Eq(term)) => answering(column, EQUAL, term, None),
+            Some(KeyPart::Eq(term)) => candidates_for(column, EQUAL, term, None),
             Some(KeyPart::Slice { bounds, .. }) => {
                 bounds.iter().flat_map(|(operator, term)| compared(column, *operator, term)).collect()
             }
@@ -337,13 +337,13 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         };
         // no index answers a NOT IN
         let always_filters = matches!(key, Some(KeyPart::Slice { except, .. }) if !except.is_empty());
-        found.push(Restricted { always_filters, ..Restricted::new(Part::Key, candidates) });
+        found.push(IndexedRestriction { always_filters, ..IndexedRestriction::new(Part::Key, candidates) });
     }
     for restriction in clause.clustering {
         let columns = clause.table.clustering.iter().skip(restriction.first);
         let candidates = match &restriction.test {
             ClusteringTest::Eq(RowTerm::Columns(terms)) => {
-                columns.zip(terms).flat_map(|(column, term)| answering(column, EQUAL, term, None)).collect()
+                columns.zip(terms).flat_map(|(column, term)| candidates_for(column, EQUAL, term, None)).collect()
             }
             ClusteringTest::Slice { lower, upper, .. } if restriction.width == 1 && !restriction.multi => {
                 let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
@@ -362,7 +362,7 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         // an index is on one column, so it takes one for each to answer a comparison of several;
         // none answers a NOT IN
         let leaves_out = matches!(&restriction.test, ClusteringTest::Slice { except, .. } if !except.is_empty());
-        let mut one = Restricted::new(Part::Clustering, candidates);
+        let mut one = IndexedRestriction::new(Part::Clustering, candidates);
         let is_range = matches!(restriction.test, ClusteringTest::Slice { .. });
         if restriction.multi && (restriction.width > 1 || is_range) {
             one.only_attached = have_attached(restriction, clause.table, definitions);
@@ -374,11 +374,11 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         found.push(one);
     }
     if clause.clustering_contains {
-        found.push(Restricted { always_filters: true, ..Restricted::new(Part::Clustering, Vec::new()) });
+        found.push(IndexedRestriction { always_filters: true, ..IndexedRestriction::new(Part::Clustering, Vec::new()) });
     }
     for (position, test) in clause.clustering_like {
         if let (FilterTest::Like(term), Some(column)) = (test, clause.table.clustering.get(*position)) {
-            found.push(Restricted::new(Part::Clustering, answering(column, LIKE, term, None)));
+            found.push(IndexedRestriction::new(Part::Clustering, candidates_for(column, LIKE, term, None)));
         }
     }
     let mut names: Vec<&str> = Vec::new();
@@ -392,15 +392,15 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         let contains = |operator| (operator, SearchOperator::Eq);
         let candidates = of_column.iter().flat_map(|test| match test {
             FilterTest::Compare(operator, term) => compared(column, *operator, term),
-            FilterTest::Contains(term) => answering(column, contains(IndexOperator::Contains), term, None),
-            FilterTest::ContainsKey(term) => answering(column, contains(IndexOperator::ContainsKey), term, None),
-            FilterTest::Entry(key, term) => answering(column, EQUAL, term, Some(key)),
-            FilterTest::Like(term) => answering(column, LIKE, term, None),
+            FilterTest::Contains(term) => candidates_for(column, contains(IndexOperator::Contains), term, None),
+            FilterTest::ContainsKey(term) => candidates_for(column, contains(IndexOperator::ContainsKey), term, None),
+            FilterTest::Entry(key, term) => candidates_for(column, EQUAL, term, Some(key)),
+            FilterTest::Like(term) => candidates_for(column, LIKE, term, None),
             FilterTest::In(_) | FilterTest::NotIn(_) => Vec::new(),
         });
         let is_repeated = of_column.len() > 1;
         let always_filters = of_column.iter().any(|test| matches!(test, FilterTest::NotIn(_)));
-        found.push(Restricted { is_repeated, always_filters, ..Restricted::new(Part::Other, candidates.collect()) });
+        found.push(IndexedRestriction { is_repeated, always_filters, ..IndexedRestriction::new(Part::Other, candidates.collect()) });
     }
     found
 }

@@ -12,13 +12,13 @@ use types::CqlType;
 
 use super::{InTerms, RowTerm, RowTerms, StatementKind};
 use crate::ast::{self, InValues, Operator, Relation};
-use crate::context::{Preparing, Receiver, find_column};
+use crate::context::{PrepareContext, Receiver, find_column};
 use crate::error::CqlError;
 use crate::scalar::type_name;
 use crate::terms::{self, Term};
 
 /// A prepared relation.
-pub(super) enum Prepared<'t> {
+pub(super) enum PreparedRelation<'t> {
     /// `column op term`
     Column(&'t ColumnMetadata, Operator, Term),
     /// `column IN …`
@@ -43,11 +43,11 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 
 /// Prepares a relation. A BETWEEN has been taken apart before.
 pub(super) fn prepare<'t>(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     kind: StatementKind,
     table: &'t TableMetadata,
     relation: &Relation<'_>,
-) -> Result<Prepared<'t>, CqlError> {
+) -> Result<PreparedRelation<'t>, CqlError> {
     refuse_unequal(relation)?;
     match relation {
         Relation::Column { column: name, operator, value } => {
@@ -60,9 +60,9 @@ pub(super) fn prepare<'t>(
             let receiver = column_receiver(column, *operator)?;
             match operator {
                 Operator::Like => {
-                    let term = terms::prepare(preparing, value, &receiver)?;
+                    let term = terms::prepare(context, value, &receiver)?;
                     if kind == StatementKind::Select && has_like(table, column) {
-                        return Ok(Prepared::Column(column, Operator::Like, term));
+                        return Ok(PreparedRelation::Column(column, Operator::Like, term));
                     }
                     return invalid(format!(
                         "LIKE restriction is only supported on properly indexed columns. {:?} LIKE {value} is not valid.",
@@ -72,25 +72,25 @@ pub(super) fn prepare<'t>(
                 Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => refuse_durations(&column.ty)?,
                 Operator::Eq | Operator::Neq | Operator::Contains | Operator::ContainsKey => {}
             }
-            let term = terms::prepare(preparing, value, &receiver)?;
-            Ok(Prepared::Column(column, *operator, term))
+            let term = terms::prepare(context, value, &receiver)?;
+            Ok(PreparedRelation::Column(column, *operator, term))
         }
         Relation::ColumnIn { column, values, negated: false } => {
             let column = find_column(table, column.as_str())?;
             check_collection(column, "IN", false)?;
-            match in_terms(preparing, column, values)? {
+            match in_terms(context, column, values)? {
                 InTerms::List(mut terms) if terms.len() == 1 => {
                     let only = terms.pop().expect("there is one");
-                    Ok(Prepared::Column(column, Operator::Eq, only))
+                    Ok(PreparedRelation::Column(column, Operator::Eq, only))
                 }
-                terms => Ok(Prepared::ColumnIn(column, terms)),
+                terms => Ok(PreparedRelation::ColumnIn(column, terms)),
             }
         }
         Relation::ColumnIn { column, values, negated: true } => {
             let column = find_column(table, column.as_str())?;
             check_collection(column, "NOT IN", false)?;
             refuse_durations(&column.ty)?;
-            Ok(Prepared::ColumnNotIn(column, in_terms(preparing, column, values)?))
+            Ok(PreparedRelation::ColumnNotIn(column, in_terms(context, column, values)?))
         }
         Relation::IsNotNull { column } => {
             find_column(table, column.as_str())?;
@@ -98,9 +98,9 @@ pub(super) fn prepare<'t>(
         }
         Relation::Element { column, key, operator, value } => {
             let column = find_column(table, column.as_str())?;
-            prepare_entry(preparing, column, key, *operator, value)
+            prepare_entry(context, column, key, *operator, value)
         }
-        Relation::Token { columns, operator, value } => prepare_token(preparing, table, columns, *operator, value),
+        Relation::Token { columns, operator, value } => prepare_token(context, table, columns, *operator, value),
         Relation::Tuple { columns, operator, value } => {
             let (first, width) = tuple_columns(table, columns, &|| format!("{} {value}", operator.symbol()))?;
             if *operator == Operator::Neq {
@@ -110,8 +110,8 @@ pub(super) fn prepare<'t>(
             if !matches!(operator, Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte) {
                 return invalid(format!("{} cannot be used for multi-column relations", operator.symbol()));
             }
-            let row = row_term(preparing, table, first, width, value)?;
-            Ok(Prepared::Tuple(first, width, *operator, row))
+            let row = row_term(context, table, first, width, value)?;
+            Ok(PreparedRelation::Tuple(first, width, *operator, row))
         }
         Relation::TupleIn { columns, values, negated } => {
             let operator = if *negated { "NOT IN" } else { "IN" };
@@ -119,19 +119,19 @@ pub(super) fn prepare<'t>(
             let rows = match values {
                 InValues::List(list) => {
                     let rows: Result<Vec<_>, _> =
-                        list.iter().map(|value| row_term(preparing, table, first, width, value)).collect();
+                        list.iter().map(|value| row_term(context, table, first, width, value)).collect();
                     RowTerms::List(rows?)
                 }
                 InValues::Bind(marker) => {
                     let (names, tuple) = tuple_type(table, first, width);
                     let ty = CqlType::List { element: Arc::new(tuple), frozen: true };
                     let receiver = Receiver::new(format!("in({names})"), ty.clone());
-                    RowTerms::Bind(Term::Bind { index: preparing.bind(marker, &receiver), ty })
+                    RowTerms::Bind(Term::Bind { index: context.bind(marker, &receiver), ty })
                 }
             };
             Ok(match negated {
-                true => Prepared::TupleNotIn(first, width, rows),
-                false => Prepared::TupleIn(first, width, rows),
+                true => PreparedRelation::TupleNotIn(first, width, rows),
+                false => PreparedRelation::TupleIn(first, width, rows),
             })
         }
         Relation::Between { .. } | Relation::TokenBetween { .. } | Relation::TupleBetween { .. } => {
@@ -226,7 +226,7 @@ fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiv
 
 /// The right side of IN and NOT IN.
 fn in_terms(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     values: &InValues<'_>,
 ) -> Result<InTerms, CqlError> {
@@ -234,24 +234,24 @@ fn in_terms(
         InValues::List(list) => {
             let receiver = Receiver::column(column);
             let terms: Result<Vec<_>, _> =
-                list.iter().map(|value| terms::prepare(preparing, value, &receiver)).collect();
+                list.iter().map(|value| terms::prepare(context, value, &receiver)).collect();
             Ok(InTerms::List(terms?))
         }
         InValues::Bind(marker) => {
             let ty = CqlType::List { element: Arc::new(column.ty.clone()), frozen: true };
             let receiver = Receiver::new(format!("in({})", column.name), ty.clone());
-            Ok(InTerms::Bind(Term::Bind { index: preparing.bind(marker, &receiver), ty }))
+            Ok(InTerms::Bind(Term::Bind { index: context.bind(marker, &receiver), ty }))
         }
     }
 }
 
 fn prepare_entry<'t>(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &'t ColumnMetadata,
     key: &ast::Term<'_>,
     operator: Operator,
     value: &ast::Term<'_>,
-) -> Result<Prepared<'t>, CqlError> {
+) -> Result<PreparedRelation<'t>, CqlError> {
     let name = &column.name;
     match &column.ty {
         CqlType::List { .. } => {
@@ -266,20 +266,20 @@ fn prepare_entry<'t>(
         CqlType::Map { key: key_type, value: value_type, .. } => {
             let key_receiver = Receiver::new(format!("key({name})"), (**key_type).clone());
             let value_receiver = Receiver::new(format!("value({name})"), (**value_type).clone());
-            let key = terms::prepare(preparing, key, &key_receiver)?;
-            Ok(Prepared::Entry(column, key, terms::prepare(preparing, value, &value_receiver)?))
+            let key = terms::prepare(context, key, &key_receiver)?;
+            Ok(PreparedRelation::Entry(column, key, terms::prepare(context, value, &value_receiver)?))
         }
         _ => invalid(format!("Column {name} cannot be used as a map")),
     }
 }
 
 fn prepare_token<'t>(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     columns: &[ast::Ident<'_>],
     operator: Operator,
     value: &ast::Term<'_>,
-) -> Result<Prepared<'t>, CqlError> {
+) -> Result<PreparedRelation<'t>, CqlError> {
     let found: Result<Vec<_>, _> = columns.iter().map(|column| find_column(table, column.as_str())).collect();
     let found = found?;
     let is_whole_key = found.len() == table.partition_key.len()
@@ -300,7 +300,7 @@ fn prepare_token<'t>(
     // in a virtual table the token is the key itself
     let ty = if table.is_virtual() { table.partition_key_type.clone() } else { CqlType::BigInt };
     let receiver = Receiver::new("partition key token", ty);
-    Ok(Prepared::Token(operator, terms::prepare(preparing, value, &receiver)?))
+    Ok(PreparedRelation::Token(operator, terms::prepare(context, value, &receiver)?))
 }
 
 /// The error for a `token()` of other columns than those of the partition key in their order.
@@ -370,7 +370,7 @@ fn tuple_type(table: &TableMetadata, first: usize, width: usize) -> (String, Cql
 }
 
 fn row_term(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     first: usize,
     width: usize,
@@ -385,14 +385,14 @@ fn row_term(
             let terms: Result<Vec<_>, _> = parts
                 .iter()
                 .zip(columns)
-                .map(|(part, column)| terms::prepare(preparing, part, &Receiver::column(column)))
+                .map(|(part, column)| terms::prepare(context, part, &Receiver::column(column)))
                 .collect();
             Ok(RowTerm::Columns(terms?))
         }
         other => {
             let (names, ty) = tuple_type(table, first, width);
             let receiver = Receiver::new(format!("({names})"), ty);
-            Ok(RowTerm::Tuple(terms::prepare(preparing, other, &receiver)?))
+            Ok(RowTerm::Tuple(terms::prepare(context, other, &receiver)?))
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn build(
             }
             let (mut parts, mut named) = (vec![slices], 0);
             for one in except {
-                parts.push(gaps(one, &prefixes, &mut named, table, bindings)?);
+                parts.push(not_in_slices(one, &prefixes, &mut named, table, bindings)?);
             }
             return Ok(intersections(parts, &table.comparator));
         }
@@ -252,11 +252,11 @@ fn ranges(
     let mut found = Vec::new();
     for prefix in prefixes {
         let above = match &lower {
-            Some((values, inclusive)) => beyond(comparator, first, prefix, values, *inclusive, true),
+            Some((values, inclusive)) => slices_beyond(comparator, first, prefix, values, *inclusive, true),
             None => vec![Slice::of_prefix(prefix.clone())],
         };
         let below = match &upper {
-            Some((values, inclusive)) => beyond(comparator, first, prefix, values, *inclusive, false),
+            Some((values, inclusive)) => slices_beyond(comparator, first, prefix, values, *inclusive, false),
             None => vec![Slice::of_prefix(prefix.clone())],
         };
         match (above.as_slice(), below.as_slice()) {
@@ -273,7 +273,7 @@ fn ranges(
 
 /// The rows of each prefix but those that an IN names: what NOT IN selects. `named`: the gaps of
 /// all NOT INs so far, whose number is bounded.
-fn gaps(
+fn not_in_slices(
     left_out: &ClusteringRestriction,
     prefixes: &[ClusteringValues],
     named: &mut usize,
@@ -340,7 +340,7 @@ fn with(prefix: &ClusteringValues, values: &[Option<Bytes>]) -> ClusteringValues
 
 /// The slices of a prefix whose next columns are, as a tuple, greater (or less) than values. If all
 /// those columns have the same order it is one slice, otherwise one for each column.
-fn beyond(
+fn slices_beyond(
     comparator: &ClusteringComparator,
     first: usize,
     prefix: &ClusteringValues,
@@ -431,7 +431,7 @@ mod tests {
                 let values = values_of(&[a, b][..width]);
                 for above in [true, false] {
                     let slices = Slices::normalized(
-                        beyond(&comparator, 0, &ClusteringValues::new(), &values, inclusive, above),
+                        slices_beyond(&comparator, 0, &ClusteringValues::new(), &values, inclusive, above),
                         &comparator,
                     );
                     for row in 0..16 {

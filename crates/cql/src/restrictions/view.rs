@@ -15,7 +15,7 @@ use types::DecoratedKey;
 use super::filter::BoundFilter;
 use super::{StatementKind, prepare};
 use crate::ast::{Relation, WhereClause};
-use crate::context::{Bindings, JsonObjects, Preparing, find_column};
+use crate::context::{Bindings, JsonObjects, PrepareContext, find_column};
 use crate::error::CqlError;
 use crate::keys;
 use crate::selection::RowView;
@@ -66,9 +66,9 @@ pub(crate) fn of_view(
             other => tests.relations.push(other.clone()),
         }
     }
-    let mut preparing = Preparing::new(schema, &[]);
-    preparing.enter(&table);
-    let restrictions = prepare(&mut preparing, StatementKind::Select, &table, &tests, false, true)?;
+    let mut context = PrepareContext::new(schema, &[]);
+    context.set_table(&table);
+    let restrictions = prepare(&mut context, StatementKind::Select, &table, &tests, false, true)?;
     // neither slices nor filters have such a condition: the view would have rows that it excludes
     if let Some(why) = restrictions.refused {
         return Err(CqlError::invalid(why));

@@ -3,7 +3,7 @@
 //! Must agree with: `AlterRoleStatement`, `CassandraRoleManager.alterRole`.
 
 use super::options::Options;
-use super::{Asking, done, unauthorized};
+use super::{RoleRequest, void_answer, unauthorized};
 use crate::ast::{AlterRole, Permission};
 use crate::auth::{Access, Resource};
 use crate::coordinator::Coordinator;
@@ -13,7 +13,7 @@ use crate::result::Answer;
 /// Between two changes of a role's password (`cassandra.role_password_update_min_interval_in_ms`).
 const PASSWORD_INTERVAL_MS: i64 = 5000;
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) async fn alter(&self, alter: &AlterRole<'_>) -> Result<Answer, CqlError> {
         let (name, options) = (alter.name.as_str(), Options::of(&alter.options));
         self.may_alter(name, &options)?;
@@ -22,10 +22,10 @@ impl<C: Coordinator> Asking<'_, C> {
             return Err(CqlError::invalid("ALTER [ROLE|USER] can't be empty"));
         }
         options.validate_origins(&self.roles, &self.coordinator.cluster().data_centers)?;
-        self.logged_in()?;
+        self.require_login()?;
         if !self.roles.exists(name) {
             return match alter.if_exists {
-                true => Ok(done()),
+                true => Ok(void_answer()),
                 false => Err(CqlError::invalid(format!("Role {name} doesn't exist"))),
             };
         }
@@ -51,7 +51,7 @@ impl<C: Coordinator> Asking<'_, C> {
             changes.set_cidr_groups(name, groups)?;
         }
         changes.write().await?;
-        Ok(done())
+        Ok(void_answer())
     }
 
     /// A password was set a moment ago: hashing takes long, and this may not be used to keep the
@@ -94,7 +94,7 @@ impl<C: Coordinator> Asking<'_, C> {
     /// superuser's.
     fn may_alter_without_superuser(&self, access: &Access, name: &str, options: &Options<'_>) -> Result<(), CqlError> {
         if *access.user != *name {
-            return self.needs(Permission::Alter, &Resource::Role(name.to_owned()));
+            return self.check_permission(Permission::Alter, &Resource::Role(name.to_owned()));
         }
         if options.login.is_some() {
             return Err(unauthorized("You aren't allowed to alter LOGIN"));

@@ -3,17 +3,17 @@
 //! Must agree with: `CreateRoleStatement`, `CassandraRoleManager.createRole`.
 
 use super::options::Options;
-use super::{Asking, done, store, unauthorized};
+use super::{RoleRequest, void_answer, store, unauthorized};
 use crate::ast::{CreateRole, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::Answer;
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) async fn create(&self, create: &CreateRole<'_>) -> Result<Answer, CqlError> {
         let (name, options) = (create.name.as_str(), Options::of(&create.options));
-        self.needs(Permission::Create, &Resource::AllRoles)?;
+        self.check_permission(Permission::Create, &Resource::AllRoles)?;
         if options.superuser == Some(true) && !self.is_super() {
             return Err(unauthorized("Only superusers can create a role with superuser status"));
         }
@@ -22,10 +22,10 @@ impl<C: Coordinator> Asking<'_, C> {
             return Err(CqlError::invalid("Role name can't be an empty string"));
         }
         options.validate_origins(&self.roles, &self.coordinator.cluster().data_centers)?;
-        let access = self.logged_in()?;
+        let access = self.require_login()?;
         if self.roles.exists(name) {
             return match create.if_not_exists {
-                true => Ok(done()),
+                true => Ok(void_answer()),
                 false => Err(CqlError::invalid(format!("{name} already exists"))),
             };
         }
@@ -50,6 +50,6 @@ impl<C: Coordinator> Asking<'_, C> {
             store::grant(&mut changes, &access.user, &role, missing)?;
         }
         changes.write().await?;
-        Ok(done())
+        Ok(void_answer())
     }
 }

@@ -3,22 +3,22 @@
 //! Must agree with: `DropRoleStatement`, `CassandraRoleManager.dropRole`,
 //! `CassandraAuthorizer.{revokeAllFrom,revokeAllOn}`.
 
-use super::{Asking, done, store, unauthorized};
+use super::{RoleRequest, void_answer, store, unauthorized};
 use crate::ast::{DropRole, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::Answer;
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) async fn drop_role(&self, drop: &DropRole<'_>) -> Result<Answer, CqlError> {
         let name = drop.name.as_str();
         let role = Resource::Role(name.to_owned());
-        self.needs(Permission::Drop, &role)?;
+        self.check_permission(Permission::Drop, &role)?;
         if self.roles.is_super(name) && !self.is_super() {
             return Err(unauthorized("Only superusers can drop a role with superuser status"));
         }
-        let access = self.logged_in()?;
+        let access = self.require_login()?;
         if !drop.if_exists && !self.roles.exists(name) {
             return Err(CqlError::invalid(format!("{name} doesn't exist")));
         }
@@ -26,7 +26,7 @@ impl<C: Coordinator> Asking<'_, C> {
             return Err(CqlError::invalid("Cannot DROP primary role for current login"));
         }
         if !self.roles.exists(name) {
-            return Ok(done());
+            return Ok(void_answer());
         }
         let mut changes = self.changes_of(name);
         changes.drop_role(name, &self.roles)?;
@@ -39,6 +39,6 @@ impl<C: Coordinator> Asking<'_, C> {
         }
         changes.drop_cidr_groups(name)?;
         changes.write().await?;
-        Ok(done())
+        Ok(void_answer())
     }
 }

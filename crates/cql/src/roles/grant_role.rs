@@ -2,18 +2,18 @@
 //!
 //! Must agree with: `RoleManagementStatement`, `CassandraRoleManager.{grantRole,revokeRole}`.
 
-use super::{Asking, done};
+use super::{RoleRequest, void_answer};
 use crate::ast::{ChangeRole, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::Answer;
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) async fn change_role(&self, change: &ChangeRole<'_>) -> Result<Answer, CqlError> {
         let (role, grantee) = (change.role.as_str(), change.grantee.as_str());
-        self.needs(Permission::Authorize, &Resource::Role(role.to_owned()))?;
-        self.logged_in()?;
+        self.check_permission(Permission::Authorize, &Resource::Role(role.to_owned()))?;
+        self.require_login()?;
         for name in [role, grantee] {
             if !self.roles.exists(name) {
                 return Err(CqlError::invalid(format!("{name} doesn't exist")));
@@ -31,6 +31,6 @@ impl<C: Coordinator> Asking<'_, C> {
         let mut changes = self.changes_of(grantee);
         changes.set_member(grantee, role, change.grant)?;
         changes.write().await?;
-        Ok(done())
+        Ok(void_answer())
     }
 }

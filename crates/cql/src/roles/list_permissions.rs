@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 
 use types::CqlType;
 
-use super::{Asking, Listing, done, unauthorized};
+use super::{RoleRequest, Listing, void_answer, unauthorized};
 use crate::ast::{ListPermissions, Permission};
 use crate::auth::{self, Access, PermissionSet, Resource, exists};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::result::Answer;
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) fn list_permissions(&self, list: &ListPermissions<'_>) -> Result<Answer, CqlError> {
-        let access = self.logged_in()?;
+        let access = self.require_login()?;
         let resource = list.resource.as_ref().map(|named| auth::resource(named, self.keyspace)).transpose()?;
         if let Some(resource) = &resource
             && !exists(resource, &self.roles, &self.coordinator.schema())
@@ -63,7 +63,7 @@ impl<C: Coordinator> Asking<'_, C> {
                 }
             }
         }
-        if listing.row_count == 0 { done() } else { listing.finish() }
+        if listing.row_count == 0 { void_answer() } else { listing.finish() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::CqlType;
 
-use super::{Asking, Listing, done, unauthorized};
+use super::{RoleRequest, Listing, void_answer, unauthorized};
 use crate::ast::{ListRoles, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;
@@ -17,9 +17,9 @@ use crate::result::Answer;
 /// A map of nothing.
 const NO_OPTIONS: [u8; 4] = [0; 4];
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) fn list_roles(&self, list: &ListRoles<'_>) -> Result<Answer, CqlError> {
-        let access = self.logged_in()?;
+        let access = self.require_login()?;
         let of = list.of.as_ref().map(|role| role.as_str());
         if let Some(role) = of
             && !self.roles.exists(role)
@@ -40,7 +40,7 @@ impl<C: Coordinator> Asking<'_, C> {
             }
         };
         if shown.is_empty() {
-            return Ok(done());
+            return Ok(void_answer());
         }
         Ok(if list.users { self.users(&shown) } else { self.rows_of_roles(&shown) })
     }

@@ -5,7 +5,7 @@
 
 use schema::system;
 
-use super::{Asking, store, unauthorized};
+use super::{RoleRequest, store, unauthorized};
 use crate::ast::{ChangePermissions, Permission};
 use crate::auth::{self, PermissionSet, Resource, exists};
 use crate::coordinator::Coordinator;
@@ -15,7 +15,7 @@ use crate::result::{Answer, CqlResult};
 /// All that can be granted on what belongs to the system.
 const ON_SYSTEM: PermissionSet = PermissionSet::of(&[Permission::Select, Permission::Describe, Permission::Alter]);
 
-impl<C: Coordinator> Asking<'_, C> {
+impl<C: Coordinator> RoleRequest<'_, C> {
     pub(super) async fn change_permissions(&self, change: &ChangePermissions<'_>) -> Result<Answer, CqlError> {
         let (resource, permissions) = auth::applicable(change, self.keyspace)?;
         let role = change.role.as_str();
@@ -23,7 +23,7 @@ impl<C: Coordinator> Asking<'_, C> {
             access.check(Permission::Authorize, &resource)?;
             permissions.iter().try_for_each(|permission| access.check(permission, &resource))?;
         }
-        self.logged_in()?;
+        self.require_login()?;
         if !self.roles.exists(role) {
             return Err(CqlError::invalid(format!("Role {role} doesn't exist")));
         }
@@ -57,7 +57,7 @@ impl<C: Coordinator> Asking<'_, C> {
             true => (permissions.without(before), permissions.intersection(before)),
             false => (permissions.intersection(before), permissions.without(before)),
         };
-        let mut changes = store::Changes::new(self.coordinator, self.options, self.roles.settings.write_level);
+        let mut changes = store::RoleBatch::new(self.coordinator, self.options, self.roles.settings.write_level);
         match grant {
             true => store::grant(&mut changes, role, resource, changed)?,
             false => store::revoke(&mut changes, role, resource, changed, before)?,

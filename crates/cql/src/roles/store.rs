@@ -15,29 +15,29 @@ use bytes::Bytes;
 use schema::Schema;
 use types::{BatchKind, Consistency};
 
-use super::Asking;
+use super::RoleRequest;
 use crate::auth::{PermissionSet, Resource, Roles};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{PreparedStatement, prepare};
 use crate::statements::{batch, modification};
 use crate::values::BoundValue;
 
 /// Statements on the tables of roles that are executed as one batch.
-pub(crate) struct Changes<'a, C> {
+pub(crate) struct RoleBatch<'a, C> {
     coordinator: &'a C,
     options: &'a QueryOptions,
     schema: Arc<Schema>,
     /// The level at which they are written.
     level: Consistency,
-    statements: Vec<(Prepared, Vec<BoundValue>)>,
+    statements: Vec<(PreparedStatement, Vec<BoundValue>)>,
 }
 
-impl<'a, C: Coordinator> Asking<'a, C> {
+impl<'a, C: Coordinator> RoleRequest<'a, C> {
     /// Changes that belong to a role: it says the level at which they are written.
-    pub(super) fn changes_of(&self, role: &str) -> Changes<'a, C> {
-        Changes::new(self.coordinator, self.options, self.roles.settings.write_level_of(role))
+    pub(super) fn changes_of(&self, role: &str) -> RoleBatch<'a, C> {
+        RoleBatch::new(self.coordinator, self.options, self.roles.settings.write_level_of(role))
     }
 }
 
@@ -65,7 +65,7 @@ fn names(permissions: PermissionSet) -> Result<BoundValue, CqlError> {
     texts(names.into_iter())
 }
 
-impl<'a, C: Coordinator> Changes<'a, C> {
+impl<'a, C: Coordinator> RoleBatch<'a, C> {
     /// Nothing yet, to be written at a level.
     pub(crate) fn new(coordinator: &'a C, options: &'a QueryOptions, level: Consistency) -> Self {
         Self { coordinator, options, schema: coordinator.schema(), level, statements: Vec::new() }
@@ -197,7 +197,7 @@ impl<'a, C: Coordinator> Changes<'a, C> {
 
 /// A role gets permissions that it did not have.
 pub(crate) fn grant<C: Coordinator>(
-    changes: &mut Changes<'_, C>,
+    changes: &mut RoleBatch<'_, C>,
     role: &str,
     resource: &Resource,
     permissions: PermissionSet,
@@ -214,7 +214,7 @@ pub(crate) fn grant<C: Coordinator>(
 
 /// A role loses permissions, of those that it has.
 pub(super) fn revoke<C: Coordinator>(
-    changes: &mut Changes<'_, C>,
+    changes: &mut RoleBatch<'_, C>,
     role: &str,
     resource: &Resource,
     permissions: PermissionSet,
@@ -235,7 +235,7 @@ pub(super) fn revoke<C: Coordinator>(
 
 /// A role is gone.
 pub(super) fn revoke_all_from<C: Coordinator>(
-    changes: &mut Changes<'_, C>,
+    changes: &mut RoleBatch<'_, C>,
     role: &str,
     roles: &Roles,
 ) -> Result<(), CqlError> {
@@ -248,7 +248,7 @@ pub(super) fn revoke_all_from<C: Coordinator>(
 
 /// A resource is gone.
 pub(crate) fn revoke_all_on<C: Coordinator>(
-    changes: &mut Changes<'_, C>,
+    changes: &mut RoleBatch<'_, C>,
     resource: &Resource,
     roles: &Roles,
 ) -> Result<(), CqlError> {

@@ -11,7 +11,7 @@ use types::CqlType;
 
 use super::{Column, Selector};
 use crate::ast;
-use crate::context::{Preparing, Receiver};
+use crate::context::{PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::fit::Fit;
 use crate::functions::{Argument, Function, Scope, TypeArgument, is_masking, null_of, resolve};
@@ -46,13 +46,13 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Prepares `MASKED WITH name(arguments)` for a column. `preparing` must have entered the
+    /// Prepares `MASKED WITH name(arguments)` for a column. The context must be of the column's
     /// table.
     ///
     /// Errors: there is no such function, it is not one that masks, or it does not give values of
     /// the column's type.
     pub fn prepare(
-        preparing: &mut Preparing<'_>,
+        context: &mut PrepareContext<'_>,
         name: &ast::QualifiedName<'_>,
         arguments: &[ast::Term<'_>],
         column: &str,
@@ -64,10 +64,10 @@ impl Mask {
         };
         let function = {
             let first = MaskedColumn(ty);
-            let rest: Vec<_> = arguments.iter().map(|term| TermArgument { preparing, term }).collect();
+            let rest: Vec<_> = arguments.iter().map(|term| TermArgument { context, term }).collect();
             let rest = rest.iter().map(|argument| argument as &dyn Argument);
             let all: Vec<_> = std::iter::once(&first as &dyn Argument).chain(rest).collect();
-            resolve(preparing.scope(), name.keyspace(), name.name.as_str(), &all, Some(ty))?
+            resolve(context.scope(), name.keyspace(), name.name.as_str(), &all, Some(ty))?
         };
         let Some(function) = function else {
             return Err(CqlError::invalid(format!(
@@ -99,7 +99,7 @@ impl Mask {
         let mut values = Vec::with_capacity(arguments.len());
         for (at, (term, ty)) in arguments.iter().zip(function.arguments.iter().skip(1)).enumerate() {
             let receiver = Receiver::new(format!("arg{}({})", at + 1, function.full_name()), ty.clone());
-            match terms::prepare(preparing, term, &receiver)? {
+            match terms::prepare(context, term, &receiver)? {
                 terms::Term::Constant(value) => values.push(value),
                 _ => {
                     return Err(CqlError::invalid(format!(

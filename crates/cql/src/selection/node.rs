@@ -12,7 +12,7 @@ use schema::{ColumnMetadata, TableMetadata};
 use types::CqlType;
 
 use crate::ast::{self, CellAttribute, NativeType, Selectable, Term};
-use crate::context::{Preparing, find_column};
+use crate::context::{PrepareContext, find_column};
 use crate::error::CqlError;
 use crate::fit::{self, Fit, fit_all, fit_type};
 use crate::functions::{self, Argument, Function};
@@ -60,7 +60,7 @@ pub(super) enum Key<'t, 'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Lookup<'p, 's, 't> {
     /// The statement.
-    pub preparing: &'p Preparing<'s>,
+    pub context: &'p PrepareContext<'s>,
     /// The table.
     pub table: &'t TableMetadata,
 }
@@ -131,7 +131,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
             Selectable::Slice(of, from, to) => Node::Slice(boxed(of)?, from.as_ref(), to.as_ref()),
             Selectable::TypeHint(name, of) => {
                 let of = boxed(of)?;
-                let ty = terms::resolve_type(self.preparing, name)?.freeze();
+                let ty = terms::resolve_type(self.context, name)?.freeze();
                 Node::Hint(self.hint_text(name), ty, of)
             }
             Selectable::Tuple(parts) => Node::Tuple(all(parts)?),
@@ -153,7 +153,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
     fn call(self, keyspace: Option<&str>, name: &str, arguments: Vec<Node<'t, 'a>>) -> Result<Node<'t, 'a>, CqlError> {
         let given: Vec<_> = arguments.iter().map(|node| NodeArgument { lookup: self, node }).collect();
         let given: Vec<_> = given.iter().map(|argument| argument as &dyn Argument).collect();
-        match functions::resolve(self.preparing.scope(), keyspace, name, &given, None)? {
+        match functions::resolve(self.context.scope(), keyspace, name, &given, None)? {
             Some(function) => Ok(Node::Call(function, arguments)),
             None => {
                 let name = keyspace.map_or_else(|| name.to_owned(), |keyspace| format!("{keyspace}.{name}"));
@@ -177,7 +177,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
         use ast::TypeName;
         let shown = |name: &TypeName<'_>| self.hint_text(name);
         match name {
-            TypeName::User(user) if user.keyspace().is_none() => format!("{}.{user}", self.preparing.keyspace),
+            TypeName::User(user) if user.keyspace().is_none() => format!("{}.{user}", self.context.keyspace),
             TypeName::List(element) => format!("list<{}>", shown(element)),
             TypeName::Set(element) => format!("set<{}>", shown(element)),
             TypeName::Map(key, value) => format!("map<{}, {}>", shown(key), shown(value)),
@@ -203,7 +203,7 @@ impl<'t, 'a> Node<'t, 'a> {
     /// The type that the expression is given where nothing says which.
     pub fn compatible_type(&self, lookup: Lookup<'_, '_, 't>) -> Option<CqlType> {
         match self {
-            Self::Term(term) => terms::compatible_type(lookup.preparing, term),
+            Self::Term(term) => terms::compatible_type(lookup.context, term),
             _ => self.own_type(lookup, &|node| node.compatible_type(lookup), |types| terms::common_type(types)),
         }
     }
@@ -217,13 +217,13 @@ impl<'t, 'a> Node<'t, 'a> {
         let exact = |node: &Self| node.exact_type(lookup);
         match self {
             Self::Column(column) => Some(column.ty.clone()),
-            Self::Term(term) => terms::exact_type(lookup.preparing, term),
+            Self::Term(term) => terms::exact_type(lookup.context, term),
             Self::Attribute(attribute, column, _) => Some(attribute_type(*attribute, column.ty.is_multi_cell())),
             Self::Call(function, _) => Some(function.returns.clone()),
             Self::Cast(_, native) => Some(fit::native_type(*native)),
             Self::Field(inner, field) => match exact(inner)? {
                 CqlType::Udt(udt, _) => {
-                    let at = lookup.preparing.fields.find(&udt, field.as_str())?;
+                    let at = lookup.context.fields.find(&udt, field.as_str())?;
                     Some(udt.fields[at].1.clone())
                 }
                 _ => None,
@@ -251,7 +251,7 @@ impl<'t, 'a> Node<'t, 'a> {
         let all = |parts: &[Self], ty: &CqlType| fit_all(parts.iter().map(|part| part.fit(lookup, ty)));
         let weak = |fits: bool| if fits { Fit::Weak } else { Fit::No };
         match (self, ty) {
-            (Self::Term(term), _) => TermArgument { preparing: lookup.preparing, term }.fit(ty),
+            (Self::Term(term), _) => TermArgument { context: lookup.context, term }.fit(ty),
             (Self::Hint(_, hint, _), _) => fit_type(ty, hint),
             (Self::Tuple(parts), CqlType::Tuple(types)) => weak(
                 parts.len() <= types.len()
@@ -271,7 +271,7 @@ impl<'t, 'a> Node<'t, 'a> {
             }
             (Self::MapOrUserType(entries), CqlType::Udt(udt, _)) => weak(entries.iter().all(|(key, value)| {
                 let field = match key {
-                    Key::Name(name) => lookup.preparing.fields.find(udt, name.as_str()),
+                    Key::Name(name) => lookup.context.fields.find(udt, name.as_str()),
                     Key::Node(_) => None,
                 };
                 field.is_none_or(|at| value.fit(lookup, &udt.fields[at].1) != Fit::No)

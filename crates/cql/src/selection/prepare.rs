@@ -15,7 +15,7 @@ use types::CqlType;
 use super::node::{Lookup, Node};
 use super::{Aggregate, Column, Selection, Selector, wildcard};
 use crate::ast::{self, NativeType};
-use crate::context::{Preparing, Receiver};
+use crate::context::{PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::fit;
 use crate::functions::{self, AggregateKind, Function};
@@ -23,7 +23,7 @@ use crate::scalar::type_name;
 use crate::terms;
 
 struct Builder<'p, 's, 't> {
-    preparing: &'p mut Preparing<'s>,
+    context: &'p mut PrepareContext<'s>,
     table: &'t TableMetadata,
     aggregates: Vec<Aggregate>,
     requested: Vec<Column>,
@@ -42,7 +42,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 }
 
 /// A prepared select clause.
-pub(crate) struct Found {
+pub(crate) struct PreparedSelection {
     /// The columns that it looks at.
     pub requested: Vec<Column>,
     /// The selection, or what is wrong with it: Cassandra says that after what is wrong with the
@@ -55,20 +55,20 @@ pub(crate) struct Found {
 /// Of a table with static columns Cassandra looks up functions before the WHERE, to see whether
 /// only such are selected: then a mistake in them is the error.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     selectors: &[ast::Selector<'_>],
-) -> Result<Found, CqlError> {
+) -> Result<PreparedSelection, CqlError> {
     if selectors.is_empty() {
         let all = wildcard(table);
-        return Ok(Found { requested: all.requested.clone(), selection: Ok(all) });
+        return Ok(PreparedSelection { requested: all.requested.clone(), selection: Ok(all) });
     }
-    let mut builder = Builder::new(preparing, table);
+    let mut builder = Builder::new(context, table);
     let nodes: Result<Vec<_>, _> =
         selectors.iter().map(|selector| builder.lookup().node(&selector.selectable)).collect();
     let nodes = match nodes {
         Err(error) if table.statics.is_empty() || table.is_static_compact() => {
-            return Ok(Found { requested: Vec::new(), selection: Err(error) });
+            return Ok(PreparedSelection { requested: Vec::new(), selection: Err(error) });
         }
         nodes => nodes?,
     };
@@ -77,7 +77,7 @@ pub(crate) fn prepare(
     let requested = std::mem::take(&mut builder.requested);
     let built: Result<Vec<_>, _> = built.into_iter().collect();
     let selection = built.map(|built| builder.selection(selectors, built, requested.clone()));
-    Ok(Found { requested, selection })
+    Ok(PreparedSelection { requested, selection })
 }
 
 /// The function whose results rows are grouped by.
@@ -92,11 +92,11 @@ pub(crate) struct GroupFunction {
 
 /// Prepares what rows are grouped by, where that is a function.
 pub(crate) fn prepare_group(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     selectable: &ast::Selectable<'_>,
 ) -> Result<GroupFunction, CqlError> {
-    let mut builder = Builder::new(preparing, table);
+    let mut builder = Builder::new(context, table);
     let node = builder.lookup().node(selectable)?;
     let makes_groups = check_group(&node);
     let typed = builder.build(&node, None)?;
@@ -140,12 +140,12 @@ fn is_known(node: &Node<'_, '_>) -> bool {
 }
 
 impl<'p, 's, 't> Builder<'p, 's, 't> {
-    fn new(preparing: &'p mut Preparing<'s>, table: &'t TableMetadata) -> Self {
-        Self { preparing, table, aggregates: Vec::new(), requested: Vec::new(), has_terms: false }
+    fn new(context: &'p mut PrepareContext<'s>, table: &'t TableMetadata) -> Self {
+        Self { context, table, aggregates: Vec::new(), requested: Vec::new(), has_terms: false }
     }
 
     fn lookup(&self) -> Lookup<'_, 's, 't> {
-        Lookup { preparing: self.preparing, table: self.table }
+        Lookup { context: self.context, table: self.table }
     }
 
     fn selection(self, selectors: &[ast::Selector<'_>], built: Vec<Typed>, requested: Vec<Column>) -> Selection {
@@ -176,7 +176,7 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
                 Ok(Typed { selector: Selector::Column(place), ty: column.ty.clone(), name: column.name.clone() })
             }
             Node::Term(term) => {
-                let ty = terms::exact_type(self.preparing, term).or_else(|| expected.cloned());
+                let ty = terms::exact_type(self.context, term).or_else(|| expected.cloned());
                 let ty = ty.ok_or_else(|| cannot_infer(node))?;
                 let selector = self.term(term, &Receiver::new("[selection]", ty.clone()))?;
                 Ok(Typed { selector, ty, name: term.to_string() })
@@ -196,13 +196,13 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
     }
 
     fn term(&mut self, term: &ast::Term<'_>, receiver: &Receiver) -> Result<Selector, CqlError> {
-        let prepared = terms::prepare(self.preparing, term, receiver)?;
+        let prepared = terms::prepare(self.context, term, receiver)?;
         self.has_terms |= !prepared.is_constant();
         Ok(Selector::Term(prepared))
     }
 
     fn call(&mut self, function: &Arc<Function>, arguments: &[Node<'t, '_>]) -> Result<Typed, CqlError> {
-        self.preparing.uses(function);
+        self.context.record_function(function);
         let aggregates = self.aggregates.len();
         let mut built = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(&function.arguments) {
@@ -240,7 +240,7 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
         }
         let argument = functions::TypeArgument(&inner.ty);
         let name = functions::cast_name(native);
-        let scope = self.preparing.scope();
+        let scope = self.context.scope();
         let Some(function) = functions::resolve(scope, Some("system"), &name, &[&argument], None)? else {
             let what = if self.requested.is_empty() { of.text() } else { inner.name };
             return invalid(format!("{what} cannot be cast to {}", native.name()));

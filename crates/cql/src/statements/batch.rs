@@ -18,7 +18,7 @@ use super::modification::{
     prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, Modification};
-use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
@@ -45,7 +45,7 @@ fn invalid<T>(message: &str) -> Result<T, CqlError> {
 
 /// Prepares a BATCH.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     batch: &ast::Batch<'_>,
     keyspace: Option<&str>,
 ) -> Result<BatchPlan, CqlError> {
@@ -55,15 +55,15 @@ pub(crate) fn prepare(
     let mut statements = Vec::with_capacity(batch.statements.len());
     for statement in &batch.statements {
         statements.push(match statement {
-            Modification::Insert(insert) => prepare_insert(preparing, insert, keyspace)?,
-            Modification::Update(update) => prepare_update(preparing, update, keyspace)?,
-            Modification::Delete(delete) => prepare_delete(preparing, delete, keyspace)?,
+            Modification::Insert(insert) => prepare_insert(context, insert, keyspace)?,
+            Modification::Update(update) => prepare_update(context, update, keyspace)?,
+            Modification::Delete(delete) => prepare_delete(context, delete, keyspace)?,
         });
     }
-    (preparing.keyspace, preparing.table) = (Arc::from("[batch]"), Arc::from("[batch]"));
+    (context.keyspace, context.table) = (Arc::from("[batch]"), Arc::from("[batch]"));
     let timestamp = match &batch.using.timestamp {
         None => None,
-        Some(term) => Some(terms::prepare(preparing, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
+        Some(term) => Some(terms::prepare(context, term, &Receiver::new("[timestamp]", types::CqlType::BigInt))?),
     };
     validate(batch.kind, timestamp.is_some(), statements.iter())?;
     Ok(BatchPlan { kind: batch.kind, timestamp, statements })
@@ -157,7 +157,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     }
     check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
-    let (mut gathered, mut written) = (Gathered::default(), Written::default());
+    let (mut gathered, mut written) = (GatheredUpdates::default(), Written::default());
     let mut named_by_in = 0;
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
@@ -166,7 +166,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
         let existing = if plan.requires_read {
             let read = read_existing(plan, &bindings, options, now, coordinator).await;
             read.map_err(|error| match error {
-                CqlError::Invalid(_) => first_mistake(error, &statements[at..], coordinator),
+                CqlError::Invalid(_) => first_error(error, &statements[at..], coordinator),
                 error => error,
             })?
         } else {
@@ -174,7 +174,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
         };
         guard(plan, &bindings, options, coordinator, &mut warnings)?;
         let updates = plan.updates(&bindings, timestamp, now, &existing, &mut written);
-        let updates = updates.map_err(|error| first_mistake(error, &statements[at..], coordinator))?;
+        let updates = updates.map_err(|error| first_error(error, &statements[at..], coordinator))?;
         // the first row of each statement is bounded by the length of the request
         let rows = |update: &PartitionUpdate| (update.rows.len() + update.range_deletions.len()).max(1);
         named_by_in += updates.iter().map(rows).sum::<usize>().saturating_sub(1);
@@ -205,7 +205,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
 /// The mistake that the client is told when a statement of a batch has one. Cassandra evaluates the
 /// partition keys of all statements before anything else. `rest`: the statement and those behind
 /// it.
-fn first_mistake<C: Coordinator>(
+fn first_error<C: Coordinator>(
     error: CqlError,
     rest: &[(&ModificationPlan, &[BoundValue])],
     coordinator: &C,
@@ -222,7 +222,7 @@ fn first_mistake<C: Coordinator>(
 /// are merged at the end, all at once: merging one by one would take n² steps for n rows of a
 /// partition in random order.
 #[derive(Default)]
-struct Gathered {
+struct GatheredUpdates {
     places: Vec<KeyUpdates>,
     /// For each key the indexes in `places` of its updates, one for each keyspace.
     by_key: BTreeMap<Bytes, Vec<usize>>,
@@ -258,7 +258,7 @@ impl KeyUpdates {
     }
 }
 
-impl Gathered {
+impl GatheredUpdates {
     fn add(&mut self, update: PartitionUpdate) {
         if update.is_empty() {
             return;
@@ -335,11 +335,11 @@ fn check_size<C: Coordinator>(
     let in_words = |bytes: usize| stdx::memory_text(bytes as u64);
     if size > limits.batch_size_fail {
         let line = exceeds(limits.batch_size_fail, &in_words);
-        coordinator.batch_is_large(&format!("{line} (see batch_size_fail_threshold)"), true);
+        coordinator.report_large_batch(&format!("{line} (see batch_size_fail_threshold)"), true);
         return invalid("Batch too large");
     }
     if size > limits.batch_size_warn {
-        coordinator.batch_is_large(&exceeds(limits.batch_size_warn, &in_words), false);
+        coordinator.report_large_batch(&exceeds(limits.batch_size_warn, &in_words), false);
         warnings.push(exceeds(limits.batch_size_warn, &|bytes| bytes.to_string()));
     }
     Ok(())

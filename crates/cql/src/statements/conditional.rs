@@ -24,12 +24,12 @@ use request::Request;
 use types::Consistency;
 
 /// A statement with its values.
-pub(crate) type Bound<'a> = (&'a ModificationPlan, &'a [BoundValue]);
+pub(crate) type BoundStatement<'a> = (&'a ModificationPlan, &'a [BoundValue]);
 
 /// Executes conditional statements: all of them are applied, or none. `is_batch`: the answer names
 /// rows whose conditions failed by their keys.
 pub(crate) async fn execute<C: Coordinator>(
-    statements: &[Bound<'_>],
+    statements: &[BoundStatement<'_>],
     is_batch: bool,
     options: &QueryOptions,
     coordinator: &C,

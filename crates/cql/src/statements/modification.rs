@@ -11,9 +11,9 @@
 mod apply;
 mod assign;
 mod existing;
-mod indexed;
+mod index_limits;
 mod operation;
-mod pending;
+mod pending_row;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ use types::{Consistency, CqlType, DecoratedKey};
 use apply::Writer;
 pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
-use pending::Pending;
+use pending_row::PendingRow;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
 use crate::context::{Bindings, JsonObjects};
@@ -59,7 +59,7 @@ const CELLS_MAX: usize = if cfg!(test) { 1 << 16 } else { 1 << 22 };
 const STATIC_CELLS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 
 /// The longest TTL, in seconds: 20 years.
-pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;
+pub(crate) const TTL_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// A prepared INSERT, UPDATE or DELETE.
 #[derive(Debug)]
@@ -290,8 +290,8 @@ impl ModificationPlan {
             BoundValue::Null => 0,
             BoundValue::Unset => return Ok(default),
         };
-        if value > MAX_TTL {
-            return Err(CqlError::invalid(format!("ttl is too large. requested ({value}) maximum ({MAX_TTL})")));
+        if value > TTL_MAX {
+            return Err(CqlError::invalid(format!("ttl is too large. requested ({value}) maximum ({TTL_MAX})")));
         }
         let Ok(ttl) = u32::try_from(value) else {
             return Err(CqlError::invalid(format!("A TTL must be greater or equal to 0, but was {value}")));
@@ -364,7 +364,7 @@ impl ModificationPlan {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
             self.fill(&mut update, &target, bindings, &time, existing, written)?;
             if !self.indexes.is_empty() {
-                indexed::check(&update, &self.indexes)?;
+                index_limits::check(&update, &self.indexes)?;
             }
             updates.push(update);
         }
@@ -381,21 +381,21 @@ impl ModificationPlan {
     }
 
     /// The part of each partition that the statement changes.
-    fn target(&self, bindings: &Bindings<'_>) -> Result<Extent, CqlError> {
+    fn target(&self, bindings: &Bindings<'_>) -> Result<WriteTarget, CqlError> {
         let width = self.restrictions.clustering_width();
         let all = self.table.clustering.len();
         if self.kind == StatementKind::Delete && self.operations.is_empty() && self.static_operations.is_empty() {
             if width == 0 {
-                return Ok(if all == 0 { Extent::Partition } else { Extent::WholePartition });
+                return Ok(if all == 0 { WriteTarget::Partition } else { WriteTarget::WholePartition });
             }
             if width < all || self.restrictions.has_clustering_slice() {
                 let slices = self.restrictions.slices(&self.table, bindings)?;
                 self.check_ends(&slices)?;
-                return Ok(Extent::Ranges(slices));
+                return Ok(WriteTarget::Ranges(slices));
             }
             let rows = self.restrictions.clusterings(&self.table, bindings)?;
             rows.iter().try_for_each(|clustering| self.check_dense(clustering))?;
-            return Ok(Extent::Rows(rows));
+            return Ok(WriteTarget::Rows(rows));
         }
         if self.restrictions.has_clustering_slice()
             || (!self.operations.is_empty() && self.kind == StatementKind::Delete && width < all)
@@ -403,14 +403,14 @@ impl ModificationPlan {
             return Err(CqlError::invalid("Range deletions are not supported for specific columns"));
         }
         if width < all && !(self.table.flags.dense && width > 0) {
-            return Ok(Extent::StaticOnly);
+            return Ok(WriteTarget::StaticOnly);
         }
         let mut rows = self.restrictions.clusterings(&self.table, bindings)?;
         for clustering in &mut rows {
             self.check_dense(clustering)?;
             clustering.resize(all, None);
         }
-        Ok(Extent::Rows(rows))
+        Ok(WriteTarget::Rows(rows))
     }
 
     /// Refuses a range of rows that begins or ends at null. Cassandra sends such a deletion to its
@@ -443,24 +443,24 @@ impl ModificationPlan {
     fn fill(
         &self,
         update: &mut PartitionUpdate,
-        target: &Extent,
+        target: &WriteTarget,
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
         written: &mut Written,
     ) -> Result<(), CqlError> {
         match target {
-            Extent::Partition | Extent::WholePartition => {
+            WriteTarget::Partition | WriteTarget::WholePartition => {
                 if self.kind == StatementKind::Delete {
                     update.deletion = time.deletion();
                     return Ok(());
                 }
             }
-            Extent::Ranges(slices) => {
+            WriteTarget::Ranges(slices) => {
                 update.range_deletions.extend(slices.0.iter().cloned().map(|slice| (slice, time.deletion())));
                 return Ok(());
             }
-            Extent::Rows(clusterings) => {
+            WriteTarget::Rows(clusterings) => {
                 for clustering in clusterings {
                     keys::check_clustering(clustering)?;
                     let row = self.row(&update.key, clustering.clone(), bindings, time, existing)?;
@@ -470,11 +470,11 @@ impl ModificationPlan {
                     }
                 }
             }
-            Extent::StaticOnly => {}
+            WriteTarget::StaticOnly => {}
         }
         // as in Cassandra, operations on static columns are applied once for each row that is
         // named; counters and lists show it
-        let rows = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
+        let rows = if let WriteTarget::Rows(rows) = target { rows.len() } else { 1 };
         match self.static_operations.iter().any(Operation::adds_up) {
             true if rows > 1 => self.add_statics(update, rows, bindings, time, existing, &mut written.static_cells),
             false if self.static_operations.is_empty() => Ok(()),
@@ -607,7 +607,7 @@ impl ModificationPlan {
         time: &WriteTime,
         before: Option<&Row>,
     ) -> Result<(), CqlError> {
-        let pending = Pending::new(row, &self.table, before, time.now);
+        let pending = PendingRow::new(row, &self.table, before, time.now);
         let mut writer = Writer { pending, bindings, time };
         operations.iter().try_for_each(|operation| operation.apply(&mut writer))?;
         writer.pending.finish();
@@ -616,7 +616,7 @@ impl ModificationPlan {
 }
 
 /// The part of a partition that a statement changes.
-enum Extent {
+enum WriteTarget {
     /// The only row of a table without clustering columns.
     Partition,
     /// The whole partition, static row included.
@@ -629,7 +629,7 @@ enum Extent {
     StaticOnly,
 }
 
-impl Extent {
+impl WriteTarget {
     /// Rows or ranges that are changed in each partition.
     fn count(&self) -> usize {
         match self {

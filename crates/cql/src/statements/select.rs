@@ -4,8 +4,8 @@
 //! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
 
 mod command_text;
-mod group;
-mod nearest;
+mod group_by;
+mod ann;
 mod page;
 mod plan;
 mod replica_groups;
@@ -19,15 +19,15 @@ use rows::{ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadComman
 use schema::{ColumnId, Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
-pub(crate) use group::GroupBy;
-pub(crate) use nearest::Nearest;
+pub(crate) use group_by::GroupBy;
+pub(crate) use ann::AnnOrdering;
 pub(crate) use plan::prepare;
 pub use replica_groups::group_values;
 
 use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::{CqlError, operation_failed};
-use crate::functions::slow;
+use crate::functions::slow_calls;
 use crate::guardrails::{Query, QueryGuards};
 use crate::keys;
 use crate::options::{Limits, QueryOptions};
@@ -38,8 +38,8 @@ use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
 use crate::terms::Term;
 use crate::values::BoundValue;
-use page::{Job, Page};
-use sizes::SizeOfPage;
+use page::{PageInput, Page};
+use sizes::PageSizeCheck;
 
 /// A prepared SELECT.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(crate) struct SelectPlan {
     /// for descending.
     pub post_order: Vec<(Column, bool)>,
     /// ORDER BY … ANN OF
-    pub nearest: Option<Nearest>,
+    pub ann_ordering: Option<AnnOrdering>,
     /// LIMIT
     pub limit: Option<Term>,
     /// PER PARTITION LIMIT
@@ -113,7 +113,7 @@ impl SelectPlan {
     /// The description of the statement that guardrails check.
     fn query(&self, options: &QueryOptions, schema: &Schema) -> Query<'_> {
         let restrictions = &self.restrictions;
-        let uses_index = restrictions.uses_index || self.nearest.is_some();
+        let uses_index = restrictions.uses_index || self.ann_ordering.is_some();
         Query {
             keyspace: &self.table.keyspace,
             consistency: options.consistency,
@@ -151,7 +151,7 @@ enum Partitions {
 }
 
 /// The partitions and rows that a request reads, computed from the plan and the bound values.
-struct Wanted {
+struct BoundSelect {
     /// None: the restrictions exclude every partition.
     partitions: Option<Partitions>,
     /// The rows that are read of each partition; empty if `partitions` is None.
@@ -168,7 +168,7 @@ struct Wanted {
     slice_filters: Vec<BoundFilter>,
 }
 
-impl Wanted {
+impl BoundSelect {
     /// Evaluates the restrictions. Both limits are evaluated first and conditions that filter rows
     /// next, so that errors come in Cassandra's order.
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
@@ -275,61 +275,61 @@ pub(crate) async fn execute<C: Coordinator>(
     if let Some(query) = guards {
         query.check(&plan.query(options, &coordinator.schema()), &mut answer_warnings)?;
     }
-    let mut wanted = Wanted::of(plan, options, &bindings)?;
-    let consistency = match &plan.nearest {
+    let mut bound = BoundSelect::of(plan, options, &bindings)?;
+    let consistency = match &plan.ann_ordering {
         None => options.consistency,
-        Some(_) => nearest::check(plan, options, &mut wanted, &mut answer_warnings)?,
+        Some(_) => ann::check(plan, options, &mut bound, &mut answer_warnings)?,
     };
-    wanted.check(plan)?;
+    bound.check(plan)?;
     if let Some(query) = guards {
-        wanted.guard(plan, query, &mut answer_warnings)?;
+        bound.guard(plan, query, &mut answer_warnings)?;
     }
     let now = request_seconds(options, coordinator);
     let selection = plan.shown(unmasks || !options.limits.switches.masking);
-    let filters = std::mem::take(&mut wanted.filters);
-    let mut job = job(plan, selection, filters, &bindings, options, wanted.page_size, now)?;
-    job.slice_filters = std::mem::take(&mut wanted.slice_filters);
-    job.leave_out_empty();
-    if let Some(keys) = wanted.keys() {
-        job.single_key = keys.len() == 1;
-        job.last_key = keys.last().map(|key| key.key.clone());
+    let filters = std::mem::take(&mut bound.filters);
+    let mut input = page_input(plan, selection, filters, &bindings, options, bound.page_size, now)?;
+    input.slice_filters = std::mem::take(&mut bound.slice_filters);
+    input.recheck_empty_values();
+    if let Some(keys) = bound.keys() {
+        input.single_key = keys.len() == 1;
+        input.last_key = keys.last().map(|key| key.key.clone());
     }
-    job.results = coordinator.results().cloned();
+    input.results = coordinator.results().cloned();
     let is_sized = options.limits.result_size_warn.or(options.limits.result_size_fail).is_some();
-    let tokens: Vec<_> = wanted.keys().filter(|_| is_sized).into_iter().flatten().map(|key| key.token).collect();
-    let commands = match wanted.partitions {
-        Some(partitions) if !wanted.slices.0.is_empty() && job.remaining > 0 => {
-            commands(plan, partitions, &wanted.slices, &job)
+    let tokens: Vec<_> = bound.keys().filter(|_| is_sized).into_iter().flatten().map(|key| key.token).collect();
+    let commands = match bound.partitions {
+        Some(partitions) if !bound.slices.0.is_empty() && input.remaining > 0 => {
+            commands(plan, partitions, &bound.slices, &input)
         }
         _ => Vec::new(),
     };
     answer_warnings.extend(warnings(plan));
-    let job = Arc::new(job);
+    let input = Arc::new(input);
     let mut is_told = false;
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
-        let read_options = ReadOptions { consistency, sought: job.sought() };
-        let job = Arc::clone(&job);
-        let of_read = Arc::clone(&job);
-        let is_watched = slow::is_watched();
+        let read_options = ReadOptions { consistency, sought: input.sought() };
+        let input = Arc::clone(&input);
+        let of_read = Arc::clone(&input);
+        let is_collecting = slow_calls::is_collecting();
         let build = move |stream: &mut dyn PartitionStream| {
-            if !is_watched {
+            if !is_collecting {
                 return page::build(&of_read, stream);
             }
-            let (built, calls) = slow::watch(|| page::build(&of_read, stream));
+            let (built, calls) = slow_calls::collect(|| page::build(&of_read, stream));
             of_read.put_slow_calls(calls);
             built
         };
         let read = coordinator.read(commands, &read_options, build).await;
-        if is_watched {
-            slow::note_all(|| job.put_slow_calls(Vec::new()));
+        if is_collecting {
+            slow_calls::record_all(|| input.put_slow_calls(Vec::new()));
         }
         let mut failures = Vec::new();
         if coordinator.has_replica_findings() {
-            let key = job.last_key.clone().unwrap_or_default();
+            let key = input.last_key.clone().unwrap_or_default();
             let key = plan.table.decorate(key);
-            let text = command_text::of(plan, &key, &bindings, options, &job)?;
+            let text = command_text::of(plan, &key, &bindings, options, &input)?;
             let tokens = sizes::tokens_of_read(plan, key.token, &bindings)?;
             let found = coordinator.replica_findings(&text, &tokens);
             is_told = found.of_tombstones;
@@ -337,25 +337,25 @@ pub(crate) async fn execute<C: Coordinator>(
             failures = found.failures;
         }
         read.map_err(|error| {
-            coordinator.warn_beside_error(std::mem::take(&mut answer_warnings));
+            coordinator.add_error_warnings(std::mem::take(&mut answer_warnings));
             with_findings(error, failures)
         })?
     };
     answer_warnings.extend(coordinator.read_warnings());
     if is_sized {
         match sizes::check(plan, &page, &tokens, &bindings, options, coordinator)? {
-            SizeOfPage::Fits(warning) => answer_warnings.extend(warning),
-            SizeOfPage::TooLarge { warning, error } => {
+            PageSizeCheck::Fits(warning) => answer_warnings.extend(warning),
+            PageSizeCheck::TooLarge { warning, error } => {
                 answer_warnings.push(warning);
-                coordinator.warn_beside_error(answer_warnings);
+                coordinator.add_error_warnings(answer_warnings);
                 return Err(error);
             }
         }
     }
     for scanned in &page.scanned {
-        let command = command_text::of(plan, &scanned.key, &bindings, options, &job)?;
+        let command = command_text::of(plan, &scanned.key, &bindings, options, &input)?;
         let warning = of_tombstones(scanned, &command);
-        coordinator.tombstones_passed(&plan.table, &warning);
+        coordinator.report_tombstones(&plan.table, &warning);
         // replicas have warned of the same tombstones
         answer_warnings.extend((!is_told).then_some(warning));
     }
@@ -417,7 +417,7 @@ fn tombstone_limits(plan: &SelectPlan, limits: &Limits, page_size: Option<u32>) 
     TombstoneLimits { warn, failure, each_partition: plan.restrictions.names_keys(), each_rows }
 }
 
-fn job(
+fn page_input(
     plan: &SelectPlan,
     selection: &Arc<Selection>,
     filters: Vec<BoundFilter>,
@@ -425,7 +425,7 @@ fn job(
     options: &QueryOptions,
     page_size: Option<u32>,
     now: u32,
-) -> Result<Job, CqlError> {
+) -> Result<PageInput, CqlError> {
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
@@ -439,15 +439,15 @@ fn job(
         state.map(|state| PagingState::decode(state, &plan.table.comparator, plan.table.is_compact())).transpose()?;
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
     let mut indexes = plan.restrictions.searches(bindings)?;
-    let nearest = match &plan.nearest {
+    let ann_ordering = match &plan.ann_ordering {
         None => None,
-        Some(nearest) => {
-            let nearest = Box::new(nearest.bind(bindings)?);
-            indexes.push(nearest.search());
-            Some(nearest)
+        Some(ann_ordering) => {
+            let ann_ordering = Box::new(ann_ordering.bind(bindings)?);
+            indexes.push(ann_ordering.search());
+            Some(ann_ordering)
         }
     };
-    Ok(Job {
+    Ok(PageInput {
         table: Arc::clone(&plan.table),
         indexes,
         selection,
@@ -460,7 +460,7 @@ fn job(
         distinct: plan.distinct,
         post_order: plan.post_order.clone(),
         reversed: plan.reversed,
-        nearest,
+        ann_ordering,
         shows_static_only: plan.restrictions.shows_static_only(),
         per_partition: if plan.distinct { 1 } else { per_partition },
         remaining,
@@ -477,31 +477,31 @@ fn job(
 }
 
 /// The read commands of a page, in the order of the answer.
-fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Job) -> Vec<ReadCommand> {
-    let is_filtered = !job.row_filters.is_empty() || !job.partition_filters.is_empty();
+fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, input: &PageInput) -> Vec<ReadCommand> {
+    let is_filtered = !input.row_filters.is_empty() || !input.partition_filters.is_empty();
     // the read does not count the rows of a static compact table, because some are hidden
-    let hint = if job.nearest.is_some() {
-        job.remaining
-    } else if is_filtered || job.aggregates || plan.table.is_static_compact() {
+    let hint = if input.ann_ordering.is_some() {
+        input.remaining
+    } else if is_filtered || input.aggregates || plan.table.is_static_compact() {
         u32::MAX
-    } else if job.post_order.is_empty() {
-        job.row_limit()
+    } else if input.post_order.is_empty() {
+        input.row_limit()
     } else {
         u32::MAX
     };
-    let counts_rows = job.row_filters.is_empty() && (plan.distinct || !job.aggregates);
-    let per_partition = if counts_rows { job.per_partition } else { u32::MAX };
+    let counts_rows = input.row_filters.is_empty() && (plan.distinct || !input.aggregates);
+    let per_partition = if counts_rows { input.per_partition } else { u32::MAX };
     let command = |range: PartitionRange, slices: Slices| ReadCommand {
         table: Arc::clone(&plan.table),
         range,
         slices,
         reversed: plan.reversed,
         columns: plan.columns.clone(),
-        now: job.now,
+        now: input.now,
         limits: DataLimits { rows: hint, per_partition },
-        indexes: job.indexes.clone(),
+        indexes: input.indexes.clone(),
     };
-    let resume = job.resume.as_ref();
+    let resume = input.resume.as_ref();
     match partitions {
         Partitions::Keys(keys) => {
             let mut commands = Vec::with_capacity(keys.len());
@@ -511,7 +511,7 @@ fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Jo
                 // one key has no key
                 let is_wanted = |key: &DecoratedKey| match &state.key {
                     Some(wanted) => *wanted == key.key,
-                    None => job.single_key,
+                    None => input.single_key,
                 };
                 let found = keys.by_ref().find(is_wanted);
                 if let Some(key) = found

@@ -11,7 +11,7 @@ use types::CqlType;
 
 use super::{Term, TermArgument};
 use crate::ast;
-use crate::context::{Bindings, Found, JsonObjects, Preparing, Receiver};
+use crate::context::{Bindings, CallResolution, JsonObjects, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_type, is_value_compatible};
 use crate::functions::{self, Argument, Function};
@@ -69,30 +69,30 @@ impl<'t, 'a> Call<'t, 'a> {
 
 /// Resolves the function of a call. `receiver` is the type that the value is for, if it is known.
 /// None: there is no function of the name.
-fn function(preparing: &Preparing<'_>, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> Found {
-    if let Some(found) = preparing.calls.get(term, receiver) {
+fn function(context: &PrepareContext<'_>, term: &ast::Term<'_>, receiver: Option<&CqlType>) -> CallResolution {
+    if let Some(found) = context.calls.get(term, receiver) {
         return found;
     }
     let Some(call) = Call::of(term) else { return Ok(None) };
-    let arguments: SmallVec<[_; 4]> = call.arguments.iter().map(|term| TermArgument { preparing, term }).collect();
+    let arguments: SmallVec<[_; 4]> = call.arguments.iter().map(|term| TermArgument { context, term }).collect();
     let arguments: SmallVec<[&dyn Argument; 4]> = arguments.iter().map(|argument| argument as &dyn Argument).collect();
-    preparing.calls.enter();
-    let found = functions::resolve(preparing.scope(), call.keyspace, &call.name, &arguments, receiver);
-    preparing.calls.put(term, receiver, &found);
-    preparing.calls.leave();
+    context.calls.enter();
+    let found = functions::resolve(context.scope(), call.keyspace, &call.name, &arguments, receiver);
+    context.calls.put(term, receiver, &found);
+    context.calls.leave();
     found
 }
 
 /// The type of the value of a call, if the function can be resolved without a receiver.
-pub(super) fn return_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
-    function(preparing, term, None).ok().flatten().map(|function| function.returns.clone())
+pub(super) fn return_type(context: &PrepareContext<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    function(context, term, None).ok().flatten().map(|function| function.returns.clone())
 }
 
 /// How well the value of a call can be given to a receiver of a type. Errors in the call itself are
 /// not reported here, because preparing it gives the better message.
-pub(super) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
-    match function(preparing, term, Some(ty)) {
-        Ok(Some(function)) if functions::is_made(function.name()) => Fit::Weak,
+pub(super) fn fit(context: &PrepareContext<'_>, term: &ast::Term<'_>, ty: &CqlType) -> Fit {
+    match function(context, term, Some(ty)) {
+        Ok(Some(function)) if functions::has_factory(function.name()) => Fit::Weak,
         Ok(Some(function)) => fit_type(ty, &function.returns),
         Ok(None) | Err(_) => Fit::Weak,
     }
@@ -100,22 +100,22 @@ pub(super) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
 
 /// Prepares a call for a receiver.
 pub(super) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     term: &ast::Term<'_>,
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
-    preparing.calls.enter();
-    let prepared = prepare_known(preparing, term, receiver);
-    preparing.calls.leave();
+    context.calls.enter();
+    let prepared = prepare_known(context, term, receiver);
+    context.calls.leave();
     prepared
 }
 
-fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: &Receiver) -> Result<Term, CqlError> {
+fn prepare_known(context: &mut PrepareContext<'_>, term: &ast::Term<'_>, receiver: &Receiver) -> Result<Term, CqlError> {
     let Some(call) = Call::of(term) else { return Err(CqlError::Server("a term is no call".into())) };
-    let Some(chosen) = function(preparing, term, Some(&receiver.ty))? else {
+    let Some(chosen) = function(context, term, Some(&receiver.ty))? else {
         return Err(CqlError::invalid(format!("Unknown function {} called", call.shown())));
     };
-    preparing.uses(&chosen);
+    context.record_function(&chosen);
     if chosen.aggregate().is_some() {
         return Err(CqlError::invalid("Aggregation function are not supported in the where clause"));
     }
@@ -136,7 +136,7 @@ fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: 
     let mut arguments = Vec::with_capacity(call.arguments.len());
     for (at, (argument, ty)) in call.arguments.iter().zip(&chosen.arguments).enumerate() {
         let name = format!("arg{at}({})", chosen.full_name().to_lowercase());
-        arguments.push(super::prepare(preparing, argument, &Receiver::new(name, ty.clone()))?);
+        arguments.push(super::prepare(context, argument, &Receiver::new(name, ty.clone()))?);
     }
     Ok(fold(chosen, arguments))
 }

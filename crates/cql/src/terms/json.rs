@@ -12,7 +12,7 @@ use types::json::{self, Json};
 
 use super::Term;
 use crate::ast::JsonValue;
-use crate::context::{Bindings, Given, GivenValues, Preparing, Receiver};
+use crate::context::{Bindings, JsonColumnValue, JsonColumnValues, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::values::BoundValue;
 
@@ -42,7 +42,7 @@ pub(crate) struct JsonSource {
 
 enum Object {
     /// The object stands in the text of the statement.
-    Literal(GivenValues),
+    Literal(JsonColumnValues),
     /// The index of the bind marker for the object.
     Bound(u16),
 }
@@ -50,7 +50,7 @@ enum Object {
 impl JsonSource {
     /// The source for the columns of a table.
     pub fn prepare(
-        preparing: &mut Preparing<'_>,
+        context: &mut PrepareContext<'_>,
         value: &JsonValue<'_>,
         columns: &[&ColumnMetadata],
         default_unset: bool,
@@ -59,7 +59,7 @@ impl JsonSource {
         let columns = JsonColumns { columns, default_unset };
         let object = match value {
             JsonValue::Literal(text) => Object::Literal(columns.values(text)?),
-            JsonValue::Bind(marker) => Object::Bound(preparing.bind(marker, &Receiver::new("[json]", CqlType::Text))),
+            JsonValue::Bind(marker) => Object::Bound(context.bind(marker, &Receiver::new("[json]", CqlType::Text))),
         };
         Ok(Self { columns: Arc::new(columns), object })
     }
@@ -105,7 +105,7 @@ impl JsonColumn {
 impl JsonColumns {
     /// Parses an object. As in Cassandra, a value that is none of its column is told of before
     /// names that are no columns.
-    fn values(&self, text: &str) -> Result<GivenValues, CqlError> {
+    fn values(&self, text: &str) -> Result<JsonColumnValues, CqlError> {
         let members = match json::parse(text) {
             Ok(Json::Object(members)) => members,
             Ok(Json::Null) => return Err(CqlError::invalid("Got null for INSERT JSON values")),
@@ -133,7 +133,7 @@ impl JsonColumns {
 }
 
 /// The value of a column.
-fn given(name: &str, ty: &CqlType, value: Option<&Json>) -> Result<Given, CqlError> {
+fn given(name: &str, ty: &CqlType, value: Option<&Json>) -> Result<JsonColumnValue, CqlError> {
     match value {
         None => Ok(None),
         Some(Json::Null) => Ok(Some(None)),

@@ -9,7 +9,7 @@ use types::{CqlType, UserType};
 
 use super::{Composite, Term, is_assignable, resolve_type};
 use crate::ast;
-use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::scalar::{self, type_name};
 use crate::sources::NoSources;
@@ -20,7 +20,7 @@ const NULL_SIZE: usize = 4;
 
 /// Prepares a term for a receiver.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     term: &ast::Term<'_>,
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
@@ -30,26 +30,26 @@ pub(crate) fn prepare(
             Err(CqlError::invalid("Invalid null value for counter increment/decrement"))
         }
         ast::Term::Null => Ok(Term::NULL),
-        ast::Term::Bind(marker) => Ok(Term::Bind { index: preparing.bind(marker, receiver), ty: receiver.ty.clone() }),
-        ast::Term::List(elements) => prepare_list(preparing, elements, receiver),
-        ast::Term::Set(elements) => prepare_set(preparing, elements, receiver),
-        ast::Term::Map(entries) => prepare_map(preparing, entries, receiver),
-        ast::Term::UserType(fields) => prepare_udt(preparing, fields, receiver),
-        ast::Term::Tuple(fields) => prepare_tuple(preparing, fields, receiver),
+        ast::Term::Bind(marker) => Ok(Term::Bind { index: context.bind(marker, receiver), ty: receiver.ty.clone() }),
+        ast::Term::List(elements) => prepare_list(context, elements, receiver),
+        ast::Term::Set(elements) => prepare_set(context, elements, receiver),
+        ast::Term::Map(entries) => prepare_map(context, entries, receiver),
+        ast::Term::UserType(fields) => prepare_udt(context, fields, receiver),
+        ast::Term::Tuple(fields) => prepare_tuple(context, fields, receiver),
         ast::Term::TypeHint(name, inner) => {
-            let hint = resolve_type(preparing, name)?;
-            if !is_assignable(preparing, inner, &hint) {
+            let hint = resolve_type(context, name)?;
+            if !is_assignable(context, inner, &hint) {
                 let ty = type_name(&hint);
                 return Err(CqlError::invalid(format!("Cannot cast value {inner} to type {ty}")));
             }
-            if !is_assignable(preparing, term, &receiver.ty) {
+            if !is_assignable(context, term, &receiver.ty) {
                 let (name, ty) = (&receiver.name, type_name(&receiver.ty));
                 return Err(CqlError::invalid(format!("Cannot assign value {term} to {name} of type {ty}")));
             }
-            prepare(preparing, inner, receiver)
+            prepare(context, inner, receiver)
         }
         ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
-            super::call::prepare(preparing, term, receiver)
+            super::call::prepare(context, term, receiver)
         }
     }
 }
@@ -110,14 +110,14 @@ fn refuse_markers(kind: &str, receiver: &Receiver, term: &ast::Term<'_>) -> Resu
 }
 
 fn prepare_parts(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     kind: &str,
     elements: &[ast::Term<'_>],
     receiver: &Receiver,
     element: &CqlType,
 ) -> Result<Vec<Term>, CqlError> {
     for term in elements {
-        if !is_assignable(preparing, term, element) {
+        if !is_assignable(context, term, element) {
             return Err(wrong_part(kind, receiver, "value", term, element));
         }
     }
@@ -127,19 +127,19 @@ fn prepare_parts(
         if kind != "vector" {
             refuse_markers(kind, receiver, term)?;
         }
-        terms.push(prepare(preparing, term, &value)?);
+        terms.push(prepare(context, term, &value)?);
     }
     Ok(terms)
 }
 
 fn prepare_list(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     elements: &[ast::Term<'_>],
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     match &receiver.ty {
         CqlType::List { element, .. } => {
-            let terms = prepare_parts(preparing, "list", elements, receiver, element)?;
+            let terms = prepare_parts(context, "list", elements, receiver, element)?;
             let constant = terms.iter().all(Term::is_constant);
             fold(Composite::List(terms), constant)
         }
@@ -152,7 +152,7 @@ fn prepare_list(
                     elements.len()
                 )));
             }
-            let terms = prepare_parts(preparing, "vector", elements, receiver, element)?;
+            let terms = prepare_parts(context, "vector", elements, receiver, element)?;
             let constant = terms.iter().all(Term::is_constant);
             fold(Composite::Vector((**element).clone(), terms), constant)
         }
@@ -164,13 +164,13 @@ fn prepare_list(
 }
 
 fn prepare_set(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     elements: &[ast::Term<'_>],
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     match &receiver.ty {
         CqlType::Set { element, .. } => {
-            let terms = prepare_parts(preparing, "set", elements, receiver, element)?;
+            let terms = prepare_parts(context, "set", elements, receiver, element)?;
             let constant = terms.iter().all(Term::is_constant);
             fold(Composite::Set((**element).clone(), terms), constant)
         }
@@ -180,16 +180,16 @@ fn prepare_set(
 }
 
 fn prepare_map(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     entries: &[(ast::Term<'_>, ast::Term<'_>)],
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Map { key, value, .. } = &receiver.ty else { return Err(wrong_literal("map", receiver)) };
     for (k, v) in entries {
-        if !is_assignable(preparing, k, key) {
+        if !is_assignable(context, k, key) {
             return Err(wrong_part("map", receiver, "key", k, key));
         }
-        if !is_assignable(preparing, v, value) {
+        if !is_assignable(context, v, value) {
             return Err(wrong_part("map", receiver, "value", v, value));
         }
     }
@@ -199,7 +199,7 @@ fn prepare_map(
     for (k, v) in entries {
         refuse_markers("map", receiver, k)?;
         refuse_markers("map", receiver, v)?;
-        terms.push((prepare(preparing, k, &key_receiver)?, prepare(preparing, v, &value_receiver)?));
+        terms.push((prepare(context, k, &key_receiver)?, prepare(context, v, &value_receiver)?));
     }
     let constant = terms.iter().all(|(k, v)| k.is_constant() && v.is_constant());
     fold(Composite::Map((**key).clone(), terms), constant)
@@ -212,7 +212,7 @@ pub(crate) fn field_receiver(receiver: &str, udt: &UserType, field: usize) -> Re
 }
 
 fn prepare_udt(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     fields: &[(ast::Ident<'_>, ast::Term<'_>)],
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
@@ -220,7 +220,7 @@ fn prepare_udt(
     // of a name that is given twice the last term counts
     let (mut given, mut unknown) = (BTreeMap::new(), None);
     for (name, term) in fields {
-        match preparing.fields.find(udt, name.as_str()) {
+        match context.fields.find(udt, name.as_str()) {
             Some(at) => {
                 given.insert(at, term);
             }
@@ -229,7 +229,7 @@ fn prepare_udt(
     }
     for (at, term) in &given {
         let (name, ty) = &udt.fields[*at];
-        if !is_assignable(preparing, term, ty) {
+        if !is_assignable(context, term, ty) {
             return Err(CqlError::invalid(format!(
                 "Invalid user type literal for {}: field {name} is not of type {}",
                 receiver.name,
@@ -239,7 +239,7 @@ fn prepare_udt(
     }
     let mut prepared = Vec::with_capacity(given.len());
     for (at, term) in given {
-        prepared.push((at, prepare(preparing, term, &field_receiver(&receiver.name, udt, at))?));
+        prepared.push((at, prepare(context, term, &field_receiver(&receiver.name, udt, at))?));
     }
     if let Some(name) = unknown {
         let ty = &udt.name;
@@ -247,7 +247,7 @@ fn prepare_udt(
     }
     let constant = prepared.iter().all(|(_, term)| term.is_constant());
     let each = if constant { NULL_SIZE } else { size_of::<Term>() };
-    preparing.leave_out(udt.fields.len() - prepared.len(), each)?;
+    context.leave_out(udt.fields.len() - prepared.len(), each)?;
     let mut terms = vec![Term::NULL; udt.fields.len()];
     for (at, term) in prepared {
         terms[at] = term;
@@ -256,14 +256,14 @@ fn prepare_udt(
 }
 
 fn prepare_tuple(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     fields: &[ast::Term<'_>],
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Tuple(types) = &receiver.ty else {
         // an expression in parentheses, which the parser cannot tell from a tuple of one
         if let [term] = fields {
-            return prepare(preparing, term, receiver);
+            return prepare(context, term, receiver);
         }
         let (name, ty) = (&receiver.name, type_name(&receiver.ty));
         return Err(CqlError::invalid(format!("Invalid tuple type literal for {name} of type {ty}")));
@@ -279,7 +279,7 @@ fn prepare_tuple(
     }
     let mut terms = Vec::with_capacity(fields.len());
     for (at, (term, ty)) in fields.iter().zip(types.iter()).enumerate() {
-        if !is_assignable(preparing, term, ty) {
+        if !is_assignable(context, term, ty) {
             return Err(CqlError::invalid(format!(
                 "Invalid tuple literal for {}: component {at} is not of type {}",
                 receiver.name,
@@ -287,7 +287,7 @@ fn prepare_tuple(
             )));
         }
         let component = Receiver::new(format!("{}[{at}]", receiver.name), ty.clone());
-        terms.push(prepare(preparing, term, &component)?);
+        terms.push(prepare(context, term, &component)?);
     }
     let constant = terms.iter().all(Term::is_constant);
     fold(Composite::Tuple(terms), constant)

@@ -11,7 +11,7 @@ use super::{KEYSPACE, spell};
 use crate::ast::Permission::{self, Alter, Drop, Execute, Modify, Select};
 use crate::auth::{AuthSettings, PermissionSet, Role, Roles};
 use crate::options::{ClientState, Limits, QueryOptions};
-use crate::{Coordinator, Prepared, UserFunctionLimits, ddl, execute, execute_batch, prepare};
+use crate::{Coordinator, PreparedStatement, UserFunctionLimits, ddl, execute, execute_batch, prepare};
 
 const SCHEMA: [&str; 10] = [
     "CREATE TABLE t (k int PRIMARY KEY, v int)",
@@ -62,7 +62,7 @@ fn client(granted: Granted<'_>) -> ClientState {
 fn answers(node: &Memory, statement: &str, client: &ClientState) -> Vec<String> {
     let prepared = prepare(statement, Some(KEYSPACE), &node.schema()).expect("valid");
     let mut answers = vec![spell::answer(&block_on(execute(&prepared, &[], &options(), client, node)))];
-    let of_batch: &[(&Prepared, &[_])] = &[(&prepared, &[])];
+    let of_batch: &[(&PreparedStatement, &[_])] = &[(&prepared, &[])];
     if prepared.modification(&[]).is_ok() {
         let answer = block_on(execute_batch(BatchKind::Logged, of_batch, &options(), client, node));
         answers.push(spell::answer(&answer));

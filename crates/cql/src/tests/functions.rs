@@ -181,7 +181,7 @@ fn functions_survive_their_rows() {
     let node = node();
     let schema = node.schema();
     let keyspace = schema.keyspace(super::KEYSPACE).expect("the keyspace");
-    let rows = schema::rows_form::rows_of(keyspace);
+    let rows = schema::system_schema::rows_of(keyspace);
     let loaded = schema::Schema::from_rows(rows, None);
     assert!(loaded.ignored.is_empty() && loaded.unreadable.is_empty(), "{:?}", loaded.ignored);
     let again = loaded.schema.keyspace(super::KEYSPACE).expect("the keyspace");

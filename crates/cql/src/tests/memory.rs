@@ -55,7 +55,7 @@ impl Memory {
             },
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             is_virtual: false,
@@ -198,7 +198,7 @@ impl Coordinator for Memory {
         self.latest_expiration.get()
     }
 
-    fn batch_is_large(&self, line: &str, is_refused: bool) {
+    fn report_large_batch(&self, line: &str, is_refused: bool) {
         self.large_batches.borrow_mut().push((line.to_owned(), is_refused));
     }
 
@@ -271,4 +271,4 @@ impl Coordinator for Memory {
     }
 }
 
-impl crate::explain::Explain for Memory {}
+impl crate::explain::ExplainCoordinator for Memory {}

@@ -10,7 +10,7 @@ use crate::coordinator::{Coordinator, EXPIRATION_MAX_CASSANDRA_4};
 use crate::options::{ClientState, Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 use crate::values::BoundValue;
-use crate::{CqlError, Prepared, bind_by_name, execute, execute_batch, prepare};
+use crate::{CqlError, PreparedStatement, bind_by_name, execute, execute_batch, prepare};
 
 const TABLE: &str = "CREATE TABLE t (a int, b text, c int, d int, v int, l list<int>, m map<text, int>, s int static, PRIMARY KEY ((a, b), c, d))";
 
@@ -20,7 +20,7 @@ fn node() -> Memory {
     node
 }
 
-fn prepared(node: &Memory, text: &str) -> Prepared {
+fn prepared(node: &Memory, text: &str) -> PreparedStatement {
     prepare(text, Some(KEYSPACE), &node.schema()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

@@ -27,7 +27,7 @@ use crate::error::CqlError;
 type Entries = Vec<(Bytes, Bytes)>;
 
 /// A bound value as it is stored. A value that needs no change is returned without a copy.
-pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
+pub(crate) fn as_stored(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
     match ty {
         CqlType::Set { element, .. } => {
             let mut elements = split_list(value)?;
@@ -39,21 +39,21 @@ pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
             Ok(pack_list(&elements))
         }
         CqlType::Map { key, value: of_value, .. } => {
-            let (is_same, entries) = rewritten_entries(key, of_value, value)?;
+            let (is_same, entries) = rewrite_entries(key, of_value, value)?;
             if is_same && entries.is_sorted_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Less) {
                 return Ok(value.clone());
             }
             // the value of an entry that comes later takes the place of the earlier one's
-            let mut entries = each_once(key, entries);
+            let mut entries = merge_equal_keys(key, entries);
             sort_map(key, &mut entries);
             Ok(pack_map(&entries))
         }
-        CqlType::List { .. } => rewritten(ty, value),
+        CqlType::List { .. } => rewrite(ty, value),
         _ => Ok(value.clone()),
     }
 }
 
-/// Whether [`rewritten`] may change a value of the type.
+/// Whether [`rewrite`] may change a value of the type.
 fn may_change(ty: &CqlType) -> bool {
     match ty {
         CqlType::Varint | CqlType::Decimal | CqlType::Boolean | CqlType::Inet | CqlType::Duration => true,
@@ -64,7 +64,7 @@ fn may_change(ty: &CqlType) -> bool {
 }
 
 /// A value inside of a bound collection, or a bound list, as it is stored.
-fn rewritten(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
+fn rewrite(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
     if value.is_empty() || !may_change(ty) {
         return Ok(value.clone());
     }
@@ -101,13 +101,13 @@ fn rewritten(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
         CqlType::Set { element, .. } => {
             let mut elements = split_list(value)?;
             rewrite_all(element, &mut elements)?;
-            let entries = each_once(element, elements.into_iter().map(|element| (element, Bytes::new())).collect());
+            let entries = merge_equal_keys(element, elements.into_iter().map(|element| (element, Bytes::new())).collect());
             let elements: Vec<Bytes> = entries.into_iter().map(|(element, _)| element).collect();
             return Ok(pack_list(&elements));
         }
         CqlType::Map { key, value: of_value, .. } => {
-            let (_, entries) = rewritten_entries(key, of_value, value)?;
-            return Ok(pack_map(&each_once(key, entries)));
+            let (_, entries) = rewrite_entries(key, of_value, value)?;
+            return Ok(pack_map(&merge_equal_keys(key, entries)));
         }
         _ => return Ok(value.clone()),
     };
@@ -121,7 +121,7 @@ fn rewrite_all(ty: &CqlType, elements: &mut [Bytes]) -> Result<bool, CqlError> {
     }
     let mut is_same = true;
     for element in elements {
-        let new = rewritten(ty, element)?;
+        let new = rewrite(ty, element)?;
         is_same &= new == *element;
         *element = new;
     }
@@ -129,7 +129,7 @@ fn rewrite_all(ty: &CqlType, elements: &mut [Bytes]) -> Result<bool, CqlError> {
 }
 
 /// The entries of a serialized map, rewritten, and whether none of them was changed.
-fn rewritten_entries(key: &CqlType, of_value: &CqlType, value: &Bytes) -> Result<(bool, Entries), CqlError> {
+fn rewrite_entries(key: &CqlType, of_value: &CqlType, value: &Bytes) -> Result<(bool, Entries), CqlError> {
     let (mut keys, mut values): (Vec<_>, Vec<_>) = split_map(value)?.into_iter().unzip();
     let is_same = rewrite_all(key, &mut keys)? & rewrite_all(of_value, &mut values)?;
     Ok((is_same, keys.into_iter().zip(values).collect()))
@@ -138,7 +138,7 @@ fn rewritten_entries(key: &CqlType, of_value: &CqlType, value: &Bytes) -> Result
 /// Sorts entries by their keys. Of entries whose keys are equal as Java objects the first stays,
 /// with the value of the last; keys that are equal but differ, such as the decimals 1 and 1.00,
 /// stay in the order in which they were sent.
-fn each_once(key: &CqlType, mut entries: Entries) -> Entries {
+fn merge_equal_keys(key: &CqlType, mut entries: Entries) -> Entries {
     entries.sort_by(|a, b| types::compare(key, &a.0, &b.0));
     let mut kept: Entries = Vec::with_capacity(entries.len());
     for group in entries.chunk_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Equal) {
@@ -362,7 +362,7 @@ mod tests {
     fn bound_values_are_stored_as_in_cassandra() {
         for (ty, sent, stored) in BOUND {
             let parsed = types::cql_name::parse(ty, &|_| None).unwrap_or_else(|| panic!("{ty} is a type"));
-            let found = in_order(&parsed, &types::literal::unhex(sent).unwrap().into()).unwrap();
+            let found = as_stored(&parsed, &types::literal::unhex(sent).unwrap().into()).unwrap();
             assert_eq!(types::literal::hex(&found), *stored, "{ty} {sent}");
         }
     }
@@ -373,11 +373,11 @@ mod tests {
         let part = Bytes::from_static;
         let set = CqlType::Set { element: text(), frozen: true };
         let sent = pack_list(&[part(b"b"), part(b"a"), part(b"b")]);
-        assert_eq!(split_list(&in_order(&set, &sent).unwrap()).unwrap(), [part(b"a"), part(b"b")]);
+        assert_eq!(split_list(&as_stored(&set, &sent).unwrap()).unwrap(), [part(b"a"), part(b"b")]);
         let map = CqlType::Map { key: text(), value: text(), frozen: true };
         let sent = pack_map(&[(part(b"b"), part(b"1")), (part(b"a"), part(b"2"))]);
         let want = [(part(b"a"), part(b"2")), (part(b"b"), part(b"1"))];
-        assert_eq!(split_map(&in_order(&map, &sent).unwrap()).unwrap(), want);
+        assert_eq!(split_map(&as_stored(&map, &sent).unwrap()).unwrap(), want);
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
         let inner: Vec<_> = (0..100_000).chain(0..100_000).map(zero).collect();
         let sent = pack_list(&[pack_list(&inner)]);
         let ty = types::cql_name::parse("list<frozen<set<decimal>>>", &|_| None).unwrap();
-        let stored = split_list(&in_order(&ty, &sent).unwrap()).unwrap();
+        let stored = split_list(&as_stored(&ty, &sent).unwrap()).unwrap();
         assert_eq!(split_list(&stored[0]).unwrap().len(), 100_000);
     }
 }

@@ -3,9 +3,9 @@
 use super::{Compiler, Result, Returns, Typed, mismatch};
 use crate::ast::{Expr, Kind, LambdaBody, TypeName};
 use crate::class::{BOOLEAN, INT, JavaClass, LONG, Prim, Type};
-use crate::machine::code::{Cmp, Ex, Lambda, Op, Program, St};
+use crate::machine::code::{Cmp, ExprCode, Lambda, Op, Program, StmtCode};
 use crate::machine::{Machine, Value, convert};
-use crate::refusal::{Place, Refusal};
+use crate::compile_error::{Place, CompileError};
 
 /// Steps and bytes for the constants of a body.
 const CONSTANT_STEPS: u64 = 10_000;
@@ -16,7 +16,7 @@ impl Compiler {
     pub(super) fn expression(&mut self, expression: &Expr, expected: Option<&Type>) -> Result<Typed> {
         let typed = self.any_expression(expression, expected)?;
         if typed.ty == Type::Void {
-            return Err(Refusal::new(expression.place, "The expression has no value (void)"));
+            return Err(CompileError::new(expression.place, "The expression has no value (void)"));
         }
         Ok(typed)
     }
@@ -25,15 +25,15 @@ impl Compiler {
     pub(super) fn any_expression(&mut self, expression: &Expr, expected: Option<&Type>) -> Result<Typed> {
         let place = expression.place;
         match &expression.kind {
-            Kind::Null => Ok(Typed::new(Ex::Const(Value::Null), Type::Null)),
+            Kind::Null => Ok(Typed::new(ExprCode::Const(Value::Null), Type::Null)),
             Kind::Bool(value) => Ok(Typed::constant(Value::Bool(*value), Prim::Boolean)),
             Kind::Int(value) => match i32::try_from(*value) {
                 Ok(value) => Ok(Typed::constant(Value::Int(value), Prim::Int)),
-                Err(_) => Err(Refusal::new(place, format!("The literal {value} of type int is out of range"))),
+                Err(_) => Err(CompileError::new(place, format!("The literal {value} of type int is out of range"))),
             },
             Kind::Long(value, decimal) => {
                 if *decimal && *value > i64::MAX as u64 {
-                    return Err(Refusal::new(place, format!("The literal {value}L of type long is out of range")));
+                    return Err(CompileError::new(place, format!("The literal {value}L of type long is out of range")));
                 }
                 Ok(Typed::constant(Value::Long(*value as i64), Prim::Long))
             }
@@ -42,7 +42,7 @@ impl Compiler {
             Kind::Char(value) => Ok(Typed::constant(Value::Char(*value), Prim::Char)),
             Kind::Text(value) => {
                 let at = self.text(value.clone());
-                Ok(Typed { text: Some(value.clone()), ..Typed::new(Ex::Text(at), Type::of(JavaClass::String)) })
+                Ok(Typed { text: Some(value.clone()), ..Typed::new(ExprCode::Text(at), Type::of(JavaClass::String)) })
             }
             Kind::Name(name) => self.name(name, place),
             Kind::Field(target, name) => self.field(target, name, place),
@@ -58,7 +58,7 @@ impl Compiler {
                     let typed = self.expression(size, None)?;
                     counts.push(self.promoted_int(typed, size.place)?);
                 }
-                Ok(Typed::new(Ex::NewArray(element.clone(), counts), Type::Array(Box::new(element))))
+                Ok(Typed::new(ExprCode::NewArray(element.clone(), counts), Type::Array(Box::new(element))))
             }
             Kind::ArrayLiteral(ty, items) => {
                 let ty = match (ty, expected) {
@@ -67,18 +67,18 @@ impl Compiler {
                     (None, None) => Type::Null,
                 };
                 let Type::Array(element) = &ty else {
-                    return Err(Refusal::new(place, format!("Type mismatch: cannot convert from an array to {ty}")));
+                    return Err(CompileError::new(place, format!("Type mismatch: cannot convert from an array to {ty}")));
                 };
                 let mut values = Vec::new();
                 for item in items {
                     let typed = self.expression(item, Some(element))?;
                     values.push(self.assign(typed, element, item.place)?);
                 }
-                Ok(Typed::new(Ex::ArrayLiteral((**element).clone(), values), ty.clone()))
+                Ok(Typed::new(ExprCode::ArrayLiteral((**element).clone(), values), ty.clone()))
             }
             Kind::Index(array, index) => {
                 let (array, index, element) = self.element(array, index)?;
-                Ok(Typed::new(Ex::Index(Box::new((array, index))), element))
+                Ok(Typed::new(ExprCode::Index(Box::new((array, index))), element))
             }
             Kind::Unary(operator, of) => self.unary(operator, of, place),
             Kind::Step(change, post, target) => self.change(*change, *post, target, place),
@@ -92,9 +92,9 @@ impl Compiler {
             Kind::InstanceOf(of, ty) => {
                 let (typed, ty) = (self.expression(of, None)?, self.resolve(ty)?);
                 if !typed.ty.is_reference() || !ty.is_reference() {
-                    return Err(Refusal::new(place, "instanceof needs references"));
+                    return Err(CompileError::new(place, "instanceof needs references"));
                 }
-                Ok(Typed::new(Ex::InstanceOf(ty, Box::new(typed.ex)), BOOLEAN))
+                Ok(Typed::new(ExprCode::InstanceOf(ty, Box::new(typed.ex)), BOOLEAN))
             }
             Kind::Lambda(parameters, body) => match expected.map(|expected| (expected, expected.shape())) {
                 Some((ty, Some((types, result)))) => {
@@ -102,7 +102,7 @@ impl Compiler {
                     let (ex, _) = self.lambda(parameters, body, &types, result, place)?;
                     Ok(Typed::new(ex, ty.clone()))
                 }
-                _ => Err(Refusal::new(place, "The target type of this expression must be a functional interface")),
+                _ => Err(CompileError::new(place, "The target type of this expression must be a functional interface")),
             },
             Kind::Reference(..) => match expected.map(|expected| (expected, expected.shape())) {
                 Some((ty, Some((types, result)))) => {
@@ -110,26 +110,26 @@ impl Compiler {
                     let (ex, _) = self.reference(expression, &types, result)?;
                     Ok(Typed::new(ex, ty.clone()))
                 }
-                _ => Err(Refusal::new(place, "The target type of this expression must be a functional interface")),
+                _ => Err(CompileError::new(place, "The target type of this expression must be a functional interface")),
             },
         }
     }
 
     fn name(&mut self, name: &str, place: Place) -> Result<Typed> {
         if let Some((slot, ty)) = self.variable(name, place, false) {
-            return Ok(Typed::new(Ex::Local(slot), ty));
+            return Ok(Typed::new(ExprCode::Local(slot), ty));
         }
         if name == "udfContext" {
-            return Ok(Typed::new(Ex::Static(JavaClass::UdfContext, 0), Type::of(JavaClass::UdfContext)));
+            return Ok(Typed::new(ExprCode::Static(JavaClass::UdfContext, 0), Type::of(JavaClass::UdfContext)));
         }
-        Err(Refusal::new(place, format!("{name} cannot be resolved to a variable")))
+        Err(CompileError::new(place, format!("{name} cannot be resolved to a variable")))
     }
 
     fn field(&mut self, target: &Expr, name: &str, place: Place) -> Result<Typed> {
         if let Some(class) = self.class_named(target) {
             return match constant_of(class, name) {
                 Some(found) => Ok(found),
-                None => Err(Refusal::new(
+                None => Err(CompileError::new(
                     place,
                     format!("{}.{name} cannot be resolved or is not supported in user-defined functions", class.name()),
                 )),
@@ -137,16 +137,16 @@ impl Compiler {
         }
         let target = self.expression(target, None)?;
         match (&target.ty, name) {
-            (Type::Array(_), "length") => Ok(Typed::new(Ex::Length(Box::new(target.ex)), INT)),
-            _ => Err(Refusal::new(place, format!("{name} cannot be resolved or is not a field"))),
+            (Type::Array(_), "length") => Ok(Typed::new(ExprCode::Length(Box::new(target.ex)), INT)),
+            _ => Err(CompileError::new(place, format!("{name} cannot be resolved or is not a field"))),
         }
     }
 
     /// Array and index of an element, with its type.
-    fn element(&mut self, array: &Expr, index: &Expr) -> Result<(Ex, Ex, Type)> {
+    fn element(&mut self, array: &Expr, index: &Expr) -> Result<(ExprCode, ExprCode, Type)> {
         let typed = self.expression(array, None)?;
         let Type::Array(element) = typed.ty else {
-            return Err(Refusal::new(
+            return Err(CompileError::new(
                 array.place,
                 format!("The type of the expression must be an array type but it resolved to {}", typed.ty),
             ));
@@ -156,7 +156,7 @@ impl Compiler {
     }
 
     /// A value that unary promotion makes an int.
-    fn promoted_int(&mut self, typed: Typed, place: Place) -> Result<Ex> {
+    fn promoted_int(&mut self, typed: Typed, place: Place) -> Result<ExprCode> {
         match typed.ty.unboxed() {
             Some(prim) if prim.widens_to(Prim::Int) => self.assign(typed, &INT, place),
             _ => mismatch(place, &typed.ty, &INT),
@@ -164,7 +164,7 @@ impl Compiler {
     }
 
     /// Converts a value for a variable of a type (JLS 5.2).
-    pub(super) fn assign(&mut self, typed: Typed, to: &Type, place: Place) -> Result<Ex> {
+    pub(super) fn assign(&mut self, typed: Typed, to: &Type, place: Place) -> Result<ExprCode> {
         match self.assign_loosely(typed.clone(), to, true) {
             Some(ex) => Ok(ex),
             None => mismatch(place, &typed.ty, to),
@@ -173,7 +173,7 @@ impl Compiler {
 
     /// The conversion of an argument or of a value; None: there is none. Constants are narrowed
     /// where a value is assigned only.
-    pub(super) fn assign_loosely(&mut self, typed: Typed, to: &Type, narrows: bool) -> Option<Ex> {
+    pub(super) fn assign_loosely(&mut self, typed: Typed, to: &Type, narrows: bool) -> Option<ExprCode> {
         if typed.ty == *to {
             return Some(typed.ex);
         }
@@ -182,11 +182,11 @@ impl Compiler {
                 if from.widens_to(*to) {
                     return Some(self.converted(typed, *to).ex);
                 }
-                narrowed(&typed, *to).filter(|_| narrows).map(Ex::Const)
+                narrowed(&typed, *to).filter(|_| narrows).map(ExprCode::Const)
             }
             (Type::Prim(from), to) => {
                 if let Some(wanted) = to.unboxed().filter(|wanted| wanted != from) {
-                    return narrowed(&typed, wanted).filter(|_| narrows).map(Ex::Const);
+                    return narrowed(&typed, wanted).filter(|_| narrows).map(ExprCode::Const);
                 }
                 Type::of(from.boxed()).is_subtype(to).then_some(typed.ex)
             }
@@ -195,7 +195,7 @@ impl Compiler {
                 if !prim.widens_to(*wanted) {
                     return None;
                 }
-                let open = Typed::new(Ex::Unbox(prim, Box::new(typed.ex)), Type::Prim(prim));
+                let open = Typed::new(ExprCode::Unbox(prim, Box::new(typed.ex)), Type::Prim(prim));
                 Some(self.converted(open, *wanted).ex)
             }
             (from, to) => from.is_subtype(to).then_some(typed.ex),
@@ -209,27 +209,27 @@ impl Compiler {
         }
         match typed.constant.and_then(|constant| convert(to, constant)) {
             Some(constant) => Typed::constant(constant, to),
-            None => Typed::new(Ex::Convert(to, Box::new(typed.ex)), Type::Prim(to)),
+            None => Typed::new(ExprCode::Convert(to, Box::new(typed.ex)), Type::Prim(to)),
         }
     }
 
     /// The value of a box, or the value itself.
-    fn opened(&self, typed: Typed) -> Typed {
+    fn unboxed(&self, typed: Typed) -> Typed {
         match (&typed.ty, typed.ty.unboxed()) {
-            (Type::Class(..), Some(prim)) => Typed::new(Ex::Unbox(prim, Box::new(typed.ex)), Type::Prim(prim)),
+            (Type::Class(..), Some(prim)) => Typed::new(ExprCode::Unbox(prim, Box::new(typed.ex)), Type::Prim(prim)),
             _ => typed,
         }
     }
 
     /// Unary promotion: at least an int.
     fn promoted(&self, typed: Typed) -> Option<Typed> {
-        let open = self.opened(typed);
+        let open = self.unboxed(typed);
         let prim = open.ty.prim().filter(|prim| prim.is_numeric())?;
         Some(self.converted(open, prim.max(Prim::Int)))
     }
 
     /// Evaluates an expression of constants.
-    fn folded(&self, typed: Typed, is_constant: bool) -> Typed {
+    fn fold_constant(&self, typed: Typed, is_constant: bool) -> Typed {
         if !is_constant {
             return typed;
         }
@@ -253,41 +253,41 @@ impl Compiler {
         let typed = self.expression(of, None)?;
         let shown = typed.ty.clone();
         let wrong =
-            || Refusal::new(place, format!("The operator {operator} is undefined for the argument type(s) {shown}"));
+            || CompileError::new(place, format!("The operator {operator} is undefined for the argument type(s) {shown}"));
         let constant = typed.constant.is_some();
         let made = match operator {
             "!" => {
-                let open = self.opened(typed);
+                let open = self.unboxed(typed);
                 if open.ty != BOOLEAN {
                     return Err(wrong());
                 }
-                Typed::new(Ex::Not(Box::new(open.ex)), BOOLEAN)
+                Typed::new(ExprCode::Not(Box::new(open.ex)), BOOLEAN)
             }
             "~" => {
                 let open = self.promoted(typed).filter(|open| open.ty == INT || open.ty == LONG).ok_or_else(wrong)?;
                 let ones = if open.ty == INT { Value::Int(-1) } else { Value::Long(-1) };
-                Typed::new(Ex::Arith(Op::Xor, Box::new((open.ex, Ex::Const(ones)))), open.ty)
+                Typed::new(ExprCode::Arith(Op::Xor, Box::new((open.ex, ExprCode::Const(ones)))), open.ty)
             }
             "-" => {
                 let open = self.promoted(typed).ok_or_else(wrong)?;
-                Typed::new(Ex::Neg(Box::new(open.ex)), open.ty)
+                Typed::new(ExprCode::Neg(Box::new(open.ex)), open.ty)
             }
             _ => return self.promoted(typed).ok_or_else(wrong),
         };
-        Ok(self.folded(made, constant))
+        Ok(self.fold_constant(made, constant))
     }
 
     pub(super) fn binary(&mut self, operator: &str, left: Typed, right: Typed, place: Place) -> Result<Typed> {
         let constant = left.constant.is_some() && right.constant.is_some();
         if operator == "+" && (left.ty.is_string() || right.ty.is_string()) {
-            return Ok(self.joined(left, right));
+            return Ok(self.concatenate(left, right));
         }
         let made = self.binary_numeric(operator, left, right, place)?;
-        Ok(self.folded(made, constant))
+        Ok(self.fold_constant(made, constant))
     }
 
     /// A concatenation. Constants are joined at once, and chains become one expression.
-    fn joined(&mut self, left: Typed, right: Typed) -> Typed {
+    fn concatenate(&mut self, left: Typed, right: Typed) -> Typed {
         let text_of = |typed: &Typed| -> Option<Vec<u16>> {
             if let Some(text) = &typed.text {
                 return Some(text.clone());
@@ -300,14 +300,14 @@ impl Compiler {
         if let (Some(mut text), Some(more)) = (text_of(&left), text_of(&right)) {
             text.extend(more);
             let at = self.text(text.clone());
-            return Typed { text: Some(text), ..Typed::new(Ex::Text(at), Type::of(JavaClass::String)) };
+            return Typed { text: Some(text), ..Typed::new(ExprCode::Text(at), Type::of(JavaClass::String)) };
         }
         let mut parts = match left.ex {
-            Ex::Concat(parts) if left.ty.is_string() => parts,
+            ExprCode::Concat(parts) if left.ty.is_string() => parts,
             other => vec![other],
         };
         parts.push(right.ex);
-        Typed::new(Ex::Concat(parts), Type::of(JavaClass::String))
+        Typed::new(ExprCode::Concat(parts), Type::of(JavaClass::String))
     }
 
     fn binary_numeric(&mut self, operator: &str, left: Typed, right: Typed, place: Place) -> Result<Typed> {
@@ -315,16 +315,16 @@ impl Compiler {
         let wrong = || {
             let text =
                 format!("The operator {operator} is undefined for the argument type(s) {left_shown}, {right_shown}");
-            Refusal::new(place, text)
+            CompileError::new(place, text)
         };
         match operator {
             "&&" | "||" => {
-                let (left, right) = (self.opened(left), self.opened(right));
+                let (left, right) = (self.unboxed(left), self.unboxed(right));
                 if left.ty != BOOLEAN || right.ty != BOOLEAN {
                     return Err(wrong());
                 }
                 let operands = Box::new((left.ex, right.ex));
-                return Ok(Typed::new(if operator == "&&" { Ex::And(operands) } else { Ex::Or(operands) }, BOOLEAN));
+                return Ok(Typed::new(if operator == "&&" { ExprCode::And(operands) } else { ExprCode::Or(operands) }, BOOLEAN));
             }
             "==" | "!=" => {
                 let references = left.ty.is_reference() && right.ty.is_reference();
@@ -335,23 +335,23 @@ impl Compiler {
                             "The operator {operator} of two boxed values compares references, which is not supported in \
                              user-defined functions; use equals"
                         );
-                        return Err(Refusal::new(place, text));
+                        return Err(CompileError::new(place, text));
                     }
                     if !left.ty.is_subtype(&right.ty)
                         && !right.ty.is_subtype(&left.ty)
                         && !castable(&left.ty, &right.ty)
                     {
-                        return Err(Refusal::new(
+                        return Err(CompileError::new(
                             place,
                             format!("Incompatible operand types {left_shown} and {right_shown}"),
                         ));
                     }
-                    return Ok(Typed::new(Ex::Same(operator == "!=", Box::new((left.ex, right.ex))), BOOLEAN));
+                    return Ok(Typed::new(ExprCode::Same(operator == "!=", Box::new((left.ex, right.ex))), BOOLEAN));
                 }
             }
             _ => {}
         }
-        let (left, right) = (self.opened(left), self.opened(right));
+        let (left, right) = (self.unboxed(left), self.unboxed(right));
         let (Some(a), Some(b)) = (left.ty.prim(), right.ty.prim()) else { return Err(wrong()) };
         let cmp = match operator {
             "==" => Some(Cmp::Eq),
@@ -365,11 +365,11 @@ impl Compiler {
         if (a, b) == (Prim::Boolean, Prim::Boolean) {
             return match (operator, cmp) {
                 (_, Some(cmp @ (Cmp::Eq | Cmp::Ne))) => {
-                    Ok(Typed::new(Ex::Compare(cmp, Box::new((left.ex, right.ex))), BOOLEAN))
+                    Ok(Typed::new(ExprCode::Compare(cmp, Box::new((left.ex, right.ex))), BOOLEAN))
                 }
-                ("&", _) => Ok(Typed::new(Ex::Arith(Op::And, Box::new((left.ex, right.ex))), BOOLEAN)),
-                ("|", _) => Ok(Typed::new(Ex::Arith(Op::Or, Box::new((left.ex, right.ex))), BOOLEAN)),
-                ("^", _) => Ok(Typed::new(Ex::Arith(Op::Xor, Box::new((left.ex, right.ex))), BOOLEAN)),
+                ("&", _) => Ok(Typed::new(ExprCode::Arith(Op::And, Box::new((left.ex, right.ex))), BOOLEAN)),
+                ("|", _) => Ok(Typed::new(ExprCode::Arith(Op::Or, Box::new((left.ex, right.ex))), BOOLEAN)),
+                ("^", _) => Ok(Typed::new(ExprCode::Arith(Op::Xor, Box::new((left.ex, right.ex))), BOOLEAN)),
                 _ => Err(wrong()),
             };
         }
@@ -387,13 +387,13 @@ impl Compiler {
                 return Err(wrong());
             }
             let (Some(left), Some(right)) = (self.promoted(left), self.promoted(right)) else { return Err(wrong()) };
-            return Ok(Typed::new(Ex::Arith(op, Box::new((left.ex, right.ex))), left.ty));
+            return Ok(Typed::new(ExprCode::Arith(op, Box::new((left.ex, right.ex))), left.ty));
         }
         let common = a.max(b).max(Prim::Int);
         let (left, right) = (self.converted(left, common), self.converted(right, common));
         let operands = Box::new((left.ex, right.ex));
         if let Some(cmp) = cmp {
-            return Ok(Typed::new(Ex::Compare(cmp, operands), BOOLEAN));
+            return Ok(Typed::new(ExprCode::Compare(cmp, operands), BOOLEAN));
         }
         let op = match operator {
             "+" => Op::Add,
@@ -406,11 +406,11 @@ impl Compiler {
             "^" if common.is_integral() => Op::Xor,
             _ => return Err(wrong()),
         };
-        Ok(Typed::new(Ex::Arith(op, operands), Type::Prim(common)))
+        Ok(Typed::new(ExprCode::Arith(op, operands), Type::Prim(common)))
     }
 
     /// `value` as the type of a target, as `+=` and `++` cast it.
-    fn recast(&mut self, value: Typed, to: &Type, place: Place) -> Result<Ex> {
+    fn assign_cast(&mut self, value: Typed, to: &Type, place: Place) -> Result<ExprCode> {
         match (value.ty.prim(), to.unboxed()) {
             (Some(from), Some(to)) if from.is_numeric() == to.is_numeric() => Ok(self.converted(value, to).ex),
             _ => self.assign(value, to, place),
@@ -428,11 +428,11 @@ impl Compiler {
         match &target.kind {
             Kind::Name(name) => {
                 let Some((slot, ty)) = self.variable(name, target.place, true) else {
-                    return Err(Refusal::new(target.place, format!("{name} cannot be resolved to a variable")));
+                    return Err(CompileError::new(target.place, format!("{name} cannot be resolved to a variable")));
                 };
-                let value = make(self, Typed::new(Ex::Local(slot), ty.clone()))?;
-                let value = Box::new(self.recast(value, &ty, place)?);
-                let ex = if post { Ex::PostLocal(slot, value) } else { Ex::SetLocal(slot, value) };
+                let value = make(self, Typed::new(ExprCode::Local(slot), ty.clone()))?;
+                let value = Box::new(self.assign_cast(value, &ty, place)?);
+                let ex = if post { ExprCode::PostLocal(slot, value) } else { ExprCode::SetLocal(slot, value) };
                 Ok(Typed::new(ex, ty))
             }
             Kind::Index(array, index) => {
@@ -440,27 +440,27 @@ impl Compiler {
                 let of = Type::Array(Box::new(element.clone()));
                 let (a, i) = (self.temporary(of, place)?, self.temporary(INT, place)?);
                 let old = self.temporary(element.clone(), place)?;
-                let read = Ex::Index(Box::new((Ex::Local(a), Ex::Local(i))));
-                let value = make(self, Typed::new(Ex::Local(old), element.clone()))?;
-                let value = self.recast(value, &element, place)?;
+                let read = ExprCode::Index(Box::new((ExprCode::Local(a), ExprCode::Local(i))));
+                let value = make(self, Typed::new(ExprCode::Local(old), element.clone()))?;
+                let value = self.assign_cast(value, &element, place)?;
                 let mut parts = vec![
-                    Ex::SetLocal(a, Box::new(array)),
-                    Ex::SetLocal(i, Box::new(index)),
-                    Ex::SetLocal(old, Box::new(read)),
-                    Ex::SetIndex(Box::new((Ex::Local(a), Ex::Local(i), value))),
+                    ExprCode::SetLocal(a, Box::new(array)),
+                    ExprCode::SetLocal(i, Box::new(index)),
+                    ExprCode::SetLocal(old, Box::new(read)),
+                    ExprCode::SetIndex(Box::new((ExprCode::Local(a), ExprCode::Local(i), value))),
                 ];
                 if post {
-                    parts.push(Ex::Local(old));
+                    parts.push(ExprCode::Local(old));
                 }
-                Ok(Typed::new(Ex::Seq(parts), element))
+                Ok(Typed::new(ExprCode::Seq(parts), element))
             }
-            _ => Err(Refusal::new(place, "The left-hand side of an assignment must be a variable")),
+            _ => Err(CompileError::new(place, "The left-hand side of an assignment must be a variable")),
         }
     }
 
     fn change(&mut self, change: i32, post: bool, target: &Expr, place: Place) -> Result<Typed> {
         self.update(target, post, place, |compiler, value| {
-            if !compiler.opened(value.clone()).ty.prim().is_some_and(Prim::is_numeric) {
+            if !compiler.unboxed(value.clone()).ty.prim().is_some_and(Prim::is_numeric) {
                 return mismatch(place, &value.ty, &INT);
             }
             compiler.binary("+", value, Typed::constant(Value::Int(change), Prim::Int), place)
@@ -477,19 +477,19 @@ impl Compiler {
         match &target.kind {
             Kind::Name(name) => {
                 let Some((slot, ty)) = self.variable(name, target.place, true) else {
-                    return Err(Refusal::new(target.place, format!("{name} cannot be resolved to a variable")));
+                    return Err(CompileError::new(target.place, format!("{name} cannot be resolved to a variable")));
                 };
                 let typed = self.expression(value, Some(&ty))?;
                 let ex = self.assign(typed, &ty, value.place)?;
-                Ok(Typed::new(Ex::SetLocal(slot, Box::new(ex)), ty))
+                Ok(Typed::new(ExprCode::SetLocal(slot, Box::new(ex)), ty))
             }
             Kind::Index(array, index) => {
                 let (array, index, element) = self.element(array, index)?;
                 let typed = self.expression(value, Some(&element))?;
                 let ex = self.assign(typed, &element, value.place)?;
-                Ok(Typed::new(Ex::SetIndex(Box::new((array, index, ex))), element))
+                Ok(Typed::new(ExprCode::SetIndex(Box::new((array, index, ex))), element))
             }
-            _ => Err(Refusal::new(place, "The left-hand side of an assignment must be a variable")),
+            _ => Err(CompileError::new(place, "The left-hand side of an assignment must be a variable")),
         }
     }
 
@@ -515,13 +515,13 @@ impl Compiler {
         };
         let a = self.assign(a, &ty, then.place)?;
         let b = self.assign(b, &ty, other.place)?;
-        Ok(self.folded(Typed::new(Ex::Cond(Box::new((condition_ex, a, b))), ty), constant))
+        Ok(self.fold_constant(Typed::new(ExprCode::Cond(Box::new((condition_ex, a, b))), ty), constant))
     }
 
     fn cast(&mut self, name: &TypeName, of: &Expr, place: Place) -> Result<Typed> {
         let ty = self.resolve(name)?;
         let typed = self.expression(of, Some(&ty))?;
-        let wrong = || Refusal::new(place, format!("Cannot cast from {} to {ty}", typed.ty));
+        let wrong = || CompileError::new(place, format!("Cannot cast from {} to {ty}", typed.ty));
         match (&typed.ty, &ty) {
             (from, to) if from == to => Ok(typed),
             (Type::Prim(from), Type::Prim(to)) if from.is_numeric() && to.is_numeric() => {
@@ -536,14 +536,14 @@ impl Compiler {
             }
             (from, Type::Prim(to)) if from.is_reference() => match from.unboxed() {
                 Some(prim) if prim.widens_to(*to) => {
-                    let open = self.opened(typed);
+                    let open = self.unboxed(typed);
                     Ok(self.converted(open, *to))
                 }
-                None if Type::of(to.boxed()).is_subtype(from) => Ok(Typed::new(Ex::Unbox(*to, Box::new(typed.ex)), ty)),
+                None if Type::of(to.boxed()).is_subtype(from) => Ok(Typed::new(ExprCode::Unbox(*to, Box::new(typed.ex)), ty)),
                 _ => Err(wrong()),
             },
             (from, to) if from.is_subtype(to) => Ok(Typed { ty: ty.clone(), ..typed }),
-            (from, to) if castable(from, to) => Ok(Typed::new(Ex::Cast(ty.clone(), Box::new(typed.ex)), ty)),
+            (from, to) if castable(from, to) => Ok(Typed::new(ExprCode::Cast(ty.clone(), Box::new(typed.ex)), ty)),
             _ => Err(wrong()),
         }
     }
@@ -556,9 +556,9 @@ impl Compiler {
         types: &[Type],
         result: Option<Type>,
         place: Place,
-    ) -> Result<(Ex, Type)> {
+    ) -> Result<(ExprCode, Type)> {
         if parameters.len() != types.len() {
-            return Err(Refusal::new(place, "Lambda expression's signature does not match the functional interface"));
+            return Err(CompileError::new(place, "Lambda expression's signature does not match the functional interface"));
         }
         self.captures.push(Vec::new());
         let mark = self.variables.len();
@@ -580,12 +580,12 @@ impl Compiler {
             LambdaBody::Value(value) => {
                 let typed = self.any_expression(value, result.as_ref())?;
                 match result {
-                    Some(Type::Void) => (vec![St::Ex(typed.ex)], Type::Void),
-                    Some(ty) => (vec![St::Return(Some(self.assign(typed, &ty, value.place)?))], ty),
-                    None if typed.ty == Type::Void => (vec![St::Ex(typed.ex)], Type::Void),
+                    Some(Type::Void) => (vec![StmtCode::Expr(typed.ex)], Type::Void),
+                    Some(ty) => (vec![StmtCode::Return(Some(self.assign(typed, &ty, value.place)?))], ty),
+                    None if typed.ty == Type::Void => (vec![StmtCode::Expr(typed.ex)], Type::Void),
                     None => {
                         let ty = typed.ty.boxed();
-                        (vec![St::Return(Some(typed.ex))], ty)
+                        (vec![StmtCode::Return(Some(typed.ex))], ty)
                     }
                 }
             }
@@ -597,7 +597,7 @@ impl Compiler {
                     _ => Type::Void,
                 };
                 if completes && returned != Type::Void {
-                    return Err(Refusal::new(place, format!("This method must return a result of type {returned}")));
+                    return Err(CompileError::new(place, format!("This method must return a result of type {returned}")));
                 }
                 (code, returned)
             }
@@ -609,7 +609,7 @@ impl Compiler {
         let captured = self.captures.pop().unwrap_or_default();
         let own = (mark as u16, self.variables.len() as u16);
         self.program.lambdas.push(Lambda { parameters: slots, captured, own, body: code });
-        Ok((Ex::Lambda(self.program.lambdas.len() as u32 - 1), returned))
+        Ok((ExprCode::Lambda(self.program.lambdas.len() as u32 - 1), returned))
     }
 }
 
@@ -670,7 +670,7 @@ fn castable(from: &Type, to: &Type) -> bool {
 /// A constant of a class.
 fn constant_of(class: JavaClass, name: &str) -> Option<Typed> {
     let known = |value: Value, prim: Prim| Some(Typed::constant(value, prim));
-    let object = |number: u8| Some(Typed::new(Ex::Static(class, number), Type::of(class)));
+    let object = |number: u8| Some(Typed::new(ExprCode::Static(class, number), Type::of(class)));
     match (class, name) {
         (JavaClass::Integer, "MAX_VALUE") => known(Value::Int(i32::MAX), Prim::Int),
         (JavaClass::Integer, "MIN_VALUE") => known(Value::Int(i32::MIN), Prim::Int),
@@ -699,8 +699,8 @@ fn constant_of(class: JavaClass, name: &str) -> Option<Typed> {
         (JavaClass::Float, "NEGATIVE_INFINITY") => known(Value::Float(f32::NEG_INFINITY), Prim::Float),
         (JavaClass::Math | JavaClass::StrictMath, "PI") => known(Value::Double(std::f64::consts::PI), Prim::Double),
         (JavaClass::Math | JavaClass::StrictMath, "E") => known(Value::Double(std::f64::consts::E), Prim::Double),
-        (JavaClass::Boolean, "TRUE") => Some(Typed::new(Ex::Const(Value::Bool(true)), Type::of(JavaClass::Boolean))),
-        (JavaClass::Boolean, "FALSE") => Some(Typed::new(Ex::Const(Value::Bool(false)), Type::of(JavaClass::Boolean))),
+        (JavaClass::Boolean, "TRUE") => Some(Typed::new(ExprCode::Const(Value::Bool(true)), Type::of(JavaClass::Boolean))),
+        (JavaClass::Boolean, "FALSE") => Some(Typed::new(ExprCode::Const(Value::Bool(false)), Type::of(JavaClass::Boolean))),
         (JavaClass::BigInteger, "ZERO") => object(0),
         (JavaClass::BigInteger, "ONE") => object(1),
         (JavaClass::BigInteger, "TWO") => object(2),

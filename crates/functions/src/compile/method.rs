@@ -4,8 +4,8 @@ use super::{Compiler, Result, Typed};
 use crate::ast::{Expr, Kind, LambdaBody, TypeName};
 use crate::class::{JavaClass, Type};
 use crate::library::{LIBRARY, Method};
-use crate::machine::code::Ex;
-use crate::refusal::{Place, Refusal};
+use crate::machine::code::ExprCode;
+use crate::compile_error::{Place, CompileError};
 
 /// Type variables of a signature.
 const VARIABLES: usize = 7;
@@ -37,7 +37,7 @@ impl Compiler {
         expected: Option<&Type>,
     ) -> Result<Typed> {
         let Some(target) = target else {
-            return Err(Refusal::new(
+            return Err(CompileError::new(
                 place,
                 format!("The method {name} is undefined or not supported in user-defined functions"),
             ));
@@ -50,7 +50,7 @@ impl Compiler {
             && first != "udfContext"
             && !self.variables.iter().any(|known| known.is_visible && known.name == *first)
         {
-            return Err(Refusal::new(target.place, format!("{first} cannot be resolved")));
+            return Err(CompileError::new(target.place, format!("{first} cannot be resolved")));
         }
         let target = self.expression(target, None)?;
         let class = match &target.ty {
@@ -61,11 +61,11 @@ impl Compiler {
                     m.alloc(copy)
                 };
                 let ty = Type::Array(element.clone());
-                return Ok(Typed::new(Ex::Call(body, true, Box::new([target.ex])), ty));
+                return Ok(Typed::new(ExprCode::Call(body, true, Box::new([target.ex])), ty));
             }
             Type::Array(_) => JavaClass::Object,
             other => {
-                return Err(Refusal::new(place, format!("Cannot invoke {name}() on the type {other}")));
+                return Err(CompileError::new(place, format!("Cannot invoke {name}() on the type {other}")));
             }
         };
         let mut bindings = Bindings::default();
@@ -86,7 +86,7 @@ impl Compiler {
     ) -> Result<Typed> {
         let ty = self.resolve(name)?;
         let Type::Class(class, given) = &ty else {
-            return Err(Refusal::new(place, format!("Cannot instantiate the type {ty}")));
+            return Err(CompileError::new(place, format!("Cannot instantiate the type {ty}")));
         };
         let mut bindings = Bindings::default();
         for (at, argument) in given.iter().enumerate().take(VARIABLES) {
@@ -100,7 +100,7 @@ impl Compiler {
         }
         if LIBRARY.find(*class, "new").is_empty() {
             let text = format!("Cannot instantiate the type {ty}, or it is not supported in user-defined functions");
-            return Err(Refusal::new(place, text));
+            return Err(CompileError::new(place, text));
         }
         let made = self.invoke(*class, "new", None, bindings, arguments, place, expected)?;
         // a raw type has no arguments
@@ -156,7 +156,7 @@ impl Compiler {
                 shown(),
                 class.name()
             );
-            return Err(Refusal::new(place, text));
+            return Err(CompileError::new(place, text));
         }
         let fitting: Vec<&Method> =
             methods.iter().copied().filter(|method| method.is_static || receiver.is_some()).collect();
@@ -175,14 +175,14 @@ impl Compiler {
                     "Cannot make a static reference to the non-static method {name} from the type {}",
                     class.name()
                 );
-                return Err(Refusal::new(place, text));
+                return Err(CompileError::new(place, text));
             }
             let text = format!(
                 "The method {} in the type {} is not applicable for the arguments, ambiguous, or not supported in user-defined functions",
                 shown(),
                 class.name()
             );
-            return Err(Refusal::new(place, text));
+            return Err(CompileError::new(place, text));
         };
         self.applied(method, phase, receiver, bindings, given, expected)
     }
@@ -267,16 +267,16 @@ impl Compiler {
                 Some(Type::Array(element)) => substitute(element, &bindings, true),
                 _ => Type::object(),
             };
-            values.push(Ex::ArrayLiteral(element, rest));
+            values.push(ExprCode::ArrayLiteral(element, rest));
         }
         let returns = substitute(&method.returns, &bindings, true);
-        Ok(Typed::new(Ex::Call(method.body, has_receiver, values.into()), returns))
+        Ok(Typed::new(ExprCode::Call(method.body, has_receiver, values.into()), returns))
     }
 
     /// A lambda or a reference to a method as an argument.
-    fn function(&mut self, expression: &Expr, parameter: &Type, bindings: &mut Bindings) -> Result<Ex> {
+    fn function(&mut self, expression: &Expr, parameter: &Type, bindings: &mut Bindings) -> Result<ExprCode> {
         let Some((types, result)) = parameter.shape() else {
-            return Err(Refusal::new(
+            return Err(CompileError::new(
                 expression.place,
                 "The target type of this expression must be a functional interface",
             ));
@@ -300,9 +300,9 @@ impl Compiler {
     }
 
     /// `T::name` as the lambda that it stands for.
-    pub(super) fn reference(&mut self, expression: &Expr, types: &[Type], result: Option<Type>) -> Result<(Ex, Type)> {
+    pub(super) fn reference(&mut self, expression: &Expr, types: &[Type], result: Option<Type>) -> Result<(ExprCode, Type)> {
         let Kind::Reference(target, name) = &expression.kind else {
-            return Err(Refusal::new(expression.place, "a reference to a method is expected"));
+            return Err(CompileError::new(expression.place, "a reference to a method is expected"));
         };
         let place = expression.place;
         let names: Vec<String> = (0..types.len()).map(|at| format!(" {}-{at}", self.variables.len())).collect();
@@ -311,7 +311,7 @@ impl Compiler {
         let mut forms = Vec::new();
         if name == "new" {
             let Some(class) = self.class_named(target) else {
-                return Err(Refusal::new(place, "The class of a reference to a constructor is not known"));
+                return Err(CompileError::new(place, "The class of a reference to a constructor is not known"));
             };
             let arguments = (class.arity() > 0).then(Vec::new);
             let ty =
@@ -325,7 +325,7 @@ impl Compiler {
         }
         // a form that does not apply leaves the lambda in the middle
         let (targets, catching) = (std::mem::take(&mut self.targets), std::mem::take(&mut self.catching));
-        let mut outcome = Err(Refusal::new(place, format!("The method {name} is not applicable")));
+        let mut outcome = Err(CompileError::new(place, format!("The method {name} is not applicable")));
         for kind in forms {
             let body = LambdaBody::Value(Expr { place, kind });
             let (captures, lambdas) = (self.captures.len(), self.program.lambdas.len());

@@ -3,28 +3,28 @@
 use super::{Compiler, Result, Returns, Target, Typed, mismatch};
 use crate::ast::{Catch, Declarator, Expr, Group, Kind, Stmt, StmtKind, TypeName};
 use crate::class::{BOOLEAN, JavaClass, Prim, Type};
-use crate::machine::code::{Ex, St};
+use crate::machine::code::{ExprCode, StmtCode};
 use crate::machine::{SWITCH, Value, convert, zero};
-use crate::refusal::{Place, Refusal};
+use crate::compile_error::{Place, CompileError};
 
 /// Code, and whether it can complete normally.
-type Flowing<T> = Result<(T, bool)>;
+type WithCompletion<T> = Result<(T, bool)>;
 
 impl Compiler {
     /// A block with a scope of its own.
-    pub(super) fn block(&mut self, statements: &[Stmt]) -> Flowing<Vec<St>> {
+    pub(super) fn block(&mut self, statements: &[Stmt]) -> WithCompletion<Vec<StmtCode>> {
         let mark = self.variables.len();
         let found = self.statements(statements);
         self.leave(mark);
         found
     }
 
-    fn statements(&mut self, statements: &[Stmt]) -> Flowing<Vec<St>> {
+    fn statements(&mut self, statements: &[Stmt]) -> WithCompletion<Vec<StmtCode>> {
         let mut code = Vec::new();
         let mut completes = true;
         for statement in statements {
             if !completes {
-                return Err(Refusal::new(statement.place, "Unreachable code"));
+                return Err(CompileError::new(statement.place, "Unreachable code"));
             }
             let (one, goes_on) = self.statement(statement, None)?;
             code.push(one);
@@ -34,7 +34,7 @@ impl Compiler {
     }
 
     /// A statement with a scope of its own.
-    fn scoped(&mut self, statement: &Stmt) -> Flowing<Box<St>> {
+    fn scoped(&mut self, statement: &Stmt) -> WithCompletion<Box<StmtCode>> {
         let mark = self.variables.len();
         let found = self.statement(statement, None);
         self.leave(mark);
@@ -59,18 +59,18 @@ impl Compiler {
         self.targets.pop().is_some_and(|target| target.is_left)
     }
 
-    fn statement(&mut self, statement: &Stmt, label: Option<&str>) -> Flowing<St> {
+    fn statement(&mut self, statement: &Stmt, label: Option<&str>) -> WithCompletion<StmtCode> {
         let place = statement.place;
         match &statement.kind {
-            StmtKind::Empty => Ok((St::Block(Vec::new()), true)),
-            StmtKind::Block(body) => self.block(body).map(|(body, completes)| (St::Block(body), completes)),
+            StmtKind::Empty => Ok((StmtCode::Block(Vec::new()), true)),
+            StmtKind::Block(body) => self.block(body).map(|(body, completes)| (StmtCode::Block(body), completes)),
             StmtKind::Declare(ty, declared) => self.declaration(ty, declared),
             StmtKind::Expr(expression) => {
                 if !matches!(expression.kind, Kind::Call(..) | Kind::Assign(..) | Kind::Step(..) | Kind::New(..)) {
-                    return Err(Refusal::new(place, "Syntax error, the expression is no statement"));
+                    return Err(CompileError::new(place, "Syntax error, the expression is no statement"));
                 }
                 let typed = self.any_expression(expression, None)?;
-                Ok((St::Ex(typed.ex), true))
+                Ok((StmtCode::Expr(typed.ex), true))
             }
             StmtKind::If(condition, then, other) => {
                 let condition = self.condition(condition)?;
@@ -79,18 +79,18 @@ impl Compiler {
                     Some(other) => self.scoped(other).map(|(code, completes)| (Some(code), completes))?,
                     None => (None, true),
                 };
-                Ok((St::If(condition.ex, then, other), first || second))
+                Ok((StmtCode::If(condition.ex, then, other), first || second))
             }
             StmtKind::While(condition, body) => {
                 let condition = self.condition(condition)?;
                 if condition.constant == Some(Value::Bool(false)) {
-                    return Err(Refusal::new(body.place, "Unreachable code"));
+                    return Err(CompileError::new(body.place, "Unreachable code"));
                 }
                 let number = self.enter(label, true, false);
                 let (body, _) = self.scoped(body)?;
                 let left = self.exit();
                 let forever = condition.constant == Some(Value::Bool(true));
-                Ok((St::Loop(Some(condition.ex), body, Vec::new(), false, number), !forever || left))
+                Ok((StmtCode::Loop(Some(condition.ex), body, Vec::new(), false, number), !forever || left))
             }
             StmtKind::DoWhile(body, condition) => {
                 let number = self.enter(label, true, false);
@@ -98,7 +98,7 @@ impl Compiler {
                 let left = self.exit();
                 let condition = self.condition(condition)?;
                 let forever = condition.constant == Some(Value::Bool(true));
-                Ok((St::Loop(Some(condition.ex), body, Vec::new(), true, number), !forever || left))
+                Ok((StmtCode::Loop(Some(condition.ex), body, Vec::new(), true, number), !forever || left))
             }
             StmtKind::For(first, condition, updates, body) => {
                 let mark = self.variables.len();
@@ -113,10 +113,10 @@ impl Compiler {
                 }
                 self.leave(mark);
                 let forever = condition.as_ref().is_none_or(|condition| condition.constant == Some(Value::Bool(true)));
-                code.push(St::Loop(condition.map(|condition| condition.ex), body, after, false, number));
-                Ok((St::Block(code), !forever || left))
+                code.push(StmtCode::Loop(condition.map(|condition| condition.ex), body, after, false, number));
+                Ok((StmtCode::Block(code), !forever || left))
             }
-            StmtKind::ForEach(ty, name, items, body) => self.each(place, (ty, name), items, body, label),
+            StmtKind::ForEach(ty, name, items, body) => self.for_each_statement(place, (ty, name), items, body, label),
             StmtKind::Switch(value, groups) => self.switch(value, groups, label),
             StmtKind::Labeled(name, inner) => {
                 if matches!(
@@ -128,27 +128,27 @@ impl Compiler {
                 let number = self.enter(Some(name), false, false);
                 let (inner, completes) = self.scoped(inner)?;
                 let left = self.exit();
-                Ok((St::Labeled(number, inner), completes || left))
+                Ok((StmtCode::Labeled(number, inner), completes || left))
             }
-            StmtKind::Return(value) => self.give(value.as_ref(), place),
+            StmtKind::Return(value) => self.return_statement(value.as_ref(), place),
             StmtKind::Break(name) => {
                 let found = self.targets.iter_mut().rev().find(|target| match name {
                     Some(name) => target.name.as_ref() == Some(name),
                     None => target.is_loop || target.is_switch,
                 });
                 let Some(target) = found else {
-                    return Err(Refusal::new(place, "break cannot be used outside of a loop or a switch"));
+                    return Err(CompileError::new(place, "break cannot be used outside of a loop or a switch"));
                 };
                 target.is_left = true;
-                Ok((St::Break(if target.is_switch { SWITCH } else { target.label }), false))
+                Ok((StmtCode::Break(if target.is_switch { SWITCH } else { target.label }), false))
             }
             StmtKind::Continue(name) => {
                 let found = self.targets.iter().rev().find(|target| {
                     target.is_loop && name.as_ref().is_none_or(|name| target.name.as_ref() == Some(name))
                 });
                 match found {
-                    Some(target) => Ok((St::Continue(target.label), false)),
-                    None => Err(Refusal::new(place, "continue cannot be used outside of a loop")),
+                    Some(target) => Ok((StmtCode::Continue(target.label), false)),
+                    None => Err(CompileError::new(place, "continue cannot be used outside of a loop")),
                 }
             }
             StmtKind::Throw(value) => {
@@ -158,7 +158,7 @@ impl Compiler {
                         let checked = !class.is_a(JavaClass::RuntimeException) && !class.is_a(JavaClass::Error);
                         let caught = self.catching.iter().flatten().any(|known| class.is_a(*known));
                         if checked && !caught {
-                            return Err(Refusal::new(place, format!("Unhandled exception type {}", class.name())));
+                            return Err(CompileError::new(place, format!("Unhandled exception type {}", class.name())));
                         }
                     }
                     _ if typed.ty == Type::Null => {}
@@ -167,28 +167,28 @@ impl Compiler {
                             "No exception of type {} can be thrown; an exception type must be a subclass of Throwable",
                             typed.ty
                         );
-                        return Err(Refusal::new(place, text));
+                        return Err(CompileError::new(place, text));
                     }
                 }
-                Ok((St::Throw(typed.ex), false))
+                Ok((StmtCode::Throw(typed.ex), false))
             }
-            StmtKind::Try(body, catches, last) => self.protected(body, catches, last.as_deref()),
+            StmtKind::Try(body, catches, last) => self.try_statement(body, catches, last.as_deref()),
         }
     }
 
-    fn declaration(&mut self, ty: &TypeName, declared: &[Declarator]) -> Flowing<St> {
+    fn declaration(&mut self, ty: &TypeName, declared: &[Declarator]) -> WithCompletion<StmtCode> {
         let mut code = Vec::new();
         for (place, name, dimensions, value) in declared {
             if ty.name == "var" {
                 let Some(value) = value else {
-                    return Err(Refusal::new(*place, "Cannot use 'var' on variable without initializer"));
+                    return Err(CompileError::new(*place, "Cannot use 'var' on variable without initializer"));
                 };
                 let typed = self.expression(value, None)?;
                 if typed.ty == Type::Null {
-                    return Err(Refusal::new(*place, "Cannot infer type for local variable initialized to 'null'"));
+                    return Err(CompileError::new(*place, "Cannot infer type for local variable initialized to 'null'"));
                 }
                 let slot = self.declare(name, typed.ty, *place)?;
-                code.push(St::Ex(Ex::SetLocal(slot, Box::new(typed.ex))));
+                code.push(StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(typed.ex))));
                 continue;
             }
             let mut ty = self.resolve(ty)?;
@@ -196,10 +196,10 @@ impl Compiler {
                 ty = Type::Array(Box::new(ty));
             }
             if ty == Type::Void {
-                return Err(Refusal::new(*place, format!("void is an invalid type for the variable {name}")));
+                return Err(CompileError::new(*place, format!("void is an invalid type for the variable {name}")));
             }
             let first = match value {
-                None => Ex::Const(zero(&ty)),
+                None => ExprCode::Const(zero(&ty)),
                 Some(value) => {
                     let typed = self.expression(value, Some(&ty))?;
                     self.assign(typed, &ty, value.place)?
@@ -211,28 +211,28 @@ impl Compiler {
             {
                 variable.sets = 0;
             }
-            code.push(St::Ex(Ex::SetLocal(slot, Box::new(first))));
+            code.push(StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(first))));
         }
         match code.len() {
             1 => Ok((code.remove(0), true)),
-            _ => Ok((St::Block(code), true)),
+            _ => Ok((StmtCode::Block(code), true)),
         }
     }
 
-    fn each(
+    fn for_each_statement(
         &mut self,
         place: Place,
         (ty, name): (&TypeName, &str),
         items: &Expr,
         body: &Stmt,
         label: Option<&str>,
-    ) -> Flowing<St> {
+    ) -> WithCompletion<StmtCode> {
         let typed = self.expression(items, None)?;
         let element = match &typed.ty {
             Type::Array(element) => (**element).clone(),
             Type::Class(class, _) if class.is_a(JavaClass::Iterable) => typed.ty.argument(0),
             _ => {
-                return Err(Refusal::new(
+                return Err(CompileError::new(
                     items.place,
                     "Can only iterate over an array or an instance of java.lang.Iterable",
                 ));
@@ -247,19 +247,19 @@ impl Compiler {
             _ => None,
         };
         let own = unboxed.map_or(element.clone(), Type::Prim);
-        let widened = self.assign(Typed::new(Ex::Local(slot), own.clone()), &wanted, items.place)?;
+        let widened = self.assign(Typed::new(ExprCode::Local(slot), own.clone()), &wanted, items.place)?;
         let number = self.enter(label, true, false);
         let (code, _) = self.scoped(body)?;
         self.exit();
         self.leave(mark);
         let code = match own == wanted {
             true => code,
-            false => Box::new(St::Block(vec![St::Ex(Ex::SetLocal(slot, Box::new(widened))), *code])),
+            false => Box::new(StmtCode::Block(vec![StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(widened))), *code])),
         };
-        Ok((St::Each(slot, unboxed, typed.ex, code, number), true))
+        Ok((StmtCode::Each(slot, unboxed, typed.ex, code, number), true))
     }
 
-    fn switch(&mut self, value: &Expr, groups: &[Group], label: Option<&str>) -> Flowing<St> {
+    fn switch(&mut self, value: &Expr, groups: &[Group], label: Option<&str>) -> WithCompletion<StmtCode> {
         let typed = self.expression(value, None)?;
         let prim = match typed.ty.unboxed() {
             Some(prim @ (Prim::Byte | Prim::Short | Prim::Char | Prim::Int)) => Some(prim),
@@ -269,7 +269,7 @@ impl Compiler {
                     "Cannot switch on a value of type {}. Only convertible int values, strings or enum variables are permitted",
                     typed.ty
                 );
-                return Err(Refusal::new(value.place, text));
+                return Err(CompileError::new(value.place, text));
             }
         };
         let value = match prim {
@@ -285,7 +285,7 @@ impl Compiler {
                 let at = code.len();
                 let Some(label) = label else {
                     if other.replace(at).is_some() {
-                        return Err(Refusal::new(
+                        return Err(CompileError::new(
                             group.body.first().map_or(Place { line: 1, column: 1 }, |st| st.place),
                             "The default case is already defined",
                         ));
@@ -299,24 +299,24 @@ impl Compiler {
                 match (constant, &typed.text, prim) {
                     (Some(constant), _, Some(_)) => {
                         if constants.iter().any(|(known, _)| *known == constant) {
-                            return Err(Refusal::new(label.place, "Duplicate case"));
+                            return Err(CompileError::new(label.place, "Duplicate case"));
                         }
                         constants.push((constant, at));
                     }
                     (_, Some(text), None) => {
                         let text = self.text(text.clone());
                         if texts.iter().any(|(known, _)| *known == text) {
-                            return Err(Refusal::new(label.place, "Duplicate case"));
+                            return Err(CompileError::new(label.place, "Duplicate case"));
                         }
                         texts.push((text, at));
                     }
-                    _ => return Err(Refusal::new(label.place, "case expressions must be constant expressions")),
+                    _ => return Err(CompileError::new(label.place, "case expressions must be constant expressions")),
                 }
             }
             let mut goes_on = true;
             for statement in &group.body {
                 if !goes_on {
-                    return Err(Refusal::new(statement.place, "Unreachable code"));
+                    return Err(CompileError::new(statement.place, "Unreachable code"));
                 }
                 let (one, next) = self.statement(statement, None)?;
                 code.push(one);
@@ -327,29 +327,29 @@ impl Compiler {
         let left = self.exit();
         self.leave(mark);
         let all = other.is_some();
-        Ok((St::Switch(value, constants, texts, other, code), completes || left || !all))
+        Ok((StmtCode::Switch(value, constants, texts, other, code), completes || left || !all))
     }
 
-    fn give(&mut self, value: Option<&Expr>, place: Place) -> Flowing<St> {
+    fn return_statement(&mut self, value: Option<&Expr>, place: Place) -> WithCompletion<StmtCode> {
         match (self.returns.clone(), value) {
             (Returns::Body(ty), Some(value)) => {
                 let typed = self.expression(value, Some(&ty))?;
                 let ex = self.assign(typed, &ty, value.place)?;
-                Ok((St::Return(Some(ex)), false))
+                Ok((StmtCode::Return(Some(ex)), false))
             }
             (Returns::Body(ty), None) => {
-                Err(Refusal::new(place, format!("This method must return a result of type {ty}")))
+                Err(CompileError::new(place, format!("This method must return a result of type {ty}")))
             }
             (Returns::Lambda(Some(Type::Void), _), None) | (Returns::Lambda(None, _), None) => {
-                Ok((St::Return(None), false))
+                Ok((StmtCode::Return(None), false))
             }
             (Returns::Lambda(Some(Type::Void), _), Some(_)) => {
-                Err(Refusal::new(place, "Void methods cannot return a value"))
+                Err(CompileError::new(place, "Void methods cannot return a value"))
             }
             (Returns::Lambda(Some(ty), _), Some(value)) => {
                 let typed = self.expression(value, Some(&ty))?;
                 let ex = self.assign(typed, &ty, value.place)?;
-                Ok((St::Return(Some(ex)), false))
+                Ok((StmtCode::Return(Some(ex)), false))
             }
             (Returns::Lambda(None, before), Some(value)) => {
                 let typed = self.expression(value, before.as_ref())?;
@@ -359,13 +359,13 @@ impl Compiler {
                 };
                 let ex = self.assign(typed, &ty, value.place)?;
                 self.returns = Returns::Lambda(None, Some(ty));
-                Ok((St::Return(Some(ex)), false))
+                Ok((StmtCode::Return(Some(ex)), false))
             }
             (Returns::Lambda(Some(ty), _), None) => mismatch(place, &Type::Void, &ty),
         }
     }
 
-    fn protected(&mut self, body: &[Stmt], catches: &[Catch], last: Option<&[Stmt]>) -> Flowing<St> {
+    fn try_statement(&mut self, body: &[Stmt], catches: &[Catch], last: Option<&[Stmt]>) -> WithCompletion<StmtCode> {
         let mut handlers = Vec::new();
         let mut classes = Vec::new();
         for caught in catches {
@@ -375,13 +375,13 @@ impl Compiler {
                     Some(class) if class.is_throwable() => {
                         if classes.iter().any(|known| class.is_a(*known)) {
                             let text = format!("Unreachable catch block for {}", class.name());
-                            return Err(Refusal::new(name.place, text));
+                            return Err(CompileError::new(name.place, text));
                         }
                         list.push(class);
                     }
                     _ => {
                         let text = "No exception can be caught of this type; it must be a subclass of Throwable";
-                        return Err(Refusal::new(name.place, text));
+                        return Err(CompileError::new(name.place, text));
                     }
                 }
             }
@@ -410,6 +410,6 @@ impl Compiler {
                 Some(last)
             }
         };
-        Ok((St::Try(body, code, last), completes))
+        Ok((StmtCode::Try(body, code, last), completes))
     }
 }

@@ -3,17 +3,17 @@
 //! `keySet`, `values` and `entrySet` give copies that cannot be changed, where Java gives views;
 //! `Entry.setValue` writes through.
 
-use super::Table;
+use super::MethodTable;
 use crate::class::{JavaClass, Type};
 use crate::machine::{Items, Kind, Machine, Object, Result, Sequence, Table as Entries, Value};
 
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(table: &mut MethodTable) {
     collections(table);
     lists(table);
     sets(table);
     maps(table);
     statics(table);
-    table.on(
+    table.add_methods(
         JavaClass::Iterator,
         &[
             ("boolean hasNext()", |m, a| match m.object(a[0])? {
@@ -159,8 +159,8 @@ fn remove(m: &mut Machine<'_>, of: Value, item: Value) -> Result<bool> {
     Ok(m.table_remove(of, item)?.is_some())
 }
 
-fn collections(table: &mut Table) {
-    table.on(
+fn collections(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Iterable,
         &[
             ("Iterator<E> iterator()", |m, a| {
@@ -175,7 +175,7 @@ fn collections(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Collection,
         &[
             ("int size()", |m, a| Ok(Value::Int(len(m, a[0])? as i32))),
@@ -198,10 +198,10 @@ fn collections(table: &mut Table) {
                 Ok(Value::Bool(true))
             }),
             ("boolean remove(Object)", |m, a| remove(m, a[0], a[1]).map(Value::Bool)),
-            ("boolean removeAll(Collection<Object>)", |m, a| keep(m, a[0], |m, item| Ok(!contains(m, a[1], item)?))),
-            ("boolean retainAll(Collection<Object>)", |m, a| keep(m, a[0], |m, item| contains(m, a[1], item))),
+            ("boolean removeAll(Collection<Object>)", |m, a| retain(m, a[0], |m, item| Ok(!contains(m, a[1], item)?))),
+            ("boolean retainAll(Collection<Object>)", |m, a| retain(m, a[0], |m, item| contains(m, a[1], item))),
             ("boolean removeIf(Predicate<E>)", |m, a| {
-                keep(m, a[0], |m, item| {
+                retain(m, a[0], |m, item| {
                     let goes = m.invoke(a[1], &[item])?;
                     Ok(!m.bool(goes)?)
                 })
@@ -234,7 +234,7 @@ fn collections(table: &mut Table) {
 }
 
 /// Removes the elements for which a test fails.
-fn keep(m: &mut Machine<'_>, of: Value, mut test: impl FnMut(&mut Machine<'_>, Value) -> Result<bool>) -> Result {
+fn retain(m: &mut Machine<'_>, of: Value, mut test: impl FnMut(&mut Machine<'_>, Value) -> Result<bool>) -> Result {
     let items = m.items(of)?;
     let mut kept = Vec::with_capacity(items.len());
     for item in &items {
@@ -279,8 +279,8 @@ fn sort(m: &mut Machine<'_>, mut items: Vec<Value>, comparator: Value) -> Result
     Ok(merged)
 }
 
-fn lists(table: &mut Table) {
-    table.on(
+fn lists(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::List,
         &[
             ("E get(int)", |m, a| {
@@ -372,13 +372,13 @@ fn lists(table: &mut Table) {
     );
     macro_rules! made {
         ($class:ident $kind:ident) => {
-            table.on(
+            table.add_methods(
                 JavaClass::$class,
                 &[
-                    (concat!(stringify!($class), "<E> new()"), |m, _| made(m, Sequence::$kind)),
+                    (concat!(stringify!($class), "<E> new()"), |m, _| new_list(m, Sequence::$kind)),
                     (concat!(stringify!($class), "<E> new(Collection<E>)"), |m, a| {
                         let items = m.items(a[0])?;
-                        let list = made(m, Sequence::$kind)?;
+                        let list = new_list(m, Sequence::$kind)?;
                         list_of(m, list)?.items = items;
                         Ok(list)
                     }),
@@ -388,41 +388,41 @@ fn lists(table: &mut Table) {
     }
     made!(ArrayList Array);
     made!(LinkedList Linked);
-    table.on(
+    table.add_methods(
         JavaClass::ArrayList,
         &[
             ("ArrayList<E> new(int)", |m, a| match m.int(a[0])? {
-                0.. => made(m, Sequence::Array),
+                0.. => new_list(m, Sequence::Array),
                 negative => m.throw(JavaClass::IllegalArgumentException, format!("Illegal Capacity: {negative}")),
             }),
             ("void ensureCapacity(int)", |_, _| Ok(Value::Null)),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::LinkedList,
         &[
             ("void addFirst(E)", |m, a| push_first(m, a)),
             ("void push(E)", |m, a| push_first(m, a)),
             ("void addLast(E)", |m, a| add(m, a[0], a[1]).map(|_| Value::Null)),
             ("boolean offer(E)", |m, a| add(m, a[0], a[1]).map(Value::Bool)),
-            ("E getFirst()", |m, a| end(m, a[0], true, false, true)),
-            ("E getLast()", |m, a| end(m, a[0], false, false, true)),
-            ("E element()", |m, a| end(m, a[0], true, false, true)),
-            ("E peek()", |m, a| end(m, a[0], true, false, false)),
-            ("E peekFirst()", |m, a| end(m, a[0], true, false, false)),
-            ("E peekLast()", |m, a| end(m, a[0], false, false, false)),
-            ("E removeFirst()", |m, a| end(m, a[0], true, true, true)),
-            ("E remove()", |m, a| end(m, a[0], true, true, true)),
-            ("E pop()", |m, a| end(m, a[0], true, true, true)),
-            ("E removeLast()", |m, a| end(m, a[0], false, true, true)),
-            ("E poll()", |m, a| end(m, a[0], true, true, false)),
-            ("E pollFirst()", |m, a| end(m, a[0], true, true, false)),
-            ("E pollLast()", |m, a| end(m, a[0], false, true, false)),
+            ("E getFirst()", |m, a| end_element(m, a[0], true, false, true)),
+            ("E getLast()", |m, a| end_element(m, a[0], false, false, true)),
+            ("E element()", |m, a| end_element(m, a[0], true, false, true)),
+            ("E peek()", |m, a| end_element(m, a[0], true, false, false)),
+            ("E peekFirst()", |m, a| end_element(m, a[0], true, false, false)),
+            ("E peekLast()", |m, a| end_element(m, a[0], false, false, false)),
+            ("E removeFirst()", |m, a| end_element(m, a[0], true, true, true)),
+            ("E remove()", |m, a| end_element(m, a[0], true, true, true)),
+            ("E pop()", |m, a| end_element(m, a[0], true, true, true)),
+            ("E removeLast()", |m, a| end_element(m, a[0], false, true, true)),
+            ("E poll()", |m, a| end_element(m, a[0], true, true, false)),
+            ("E pollFirst()", |m, a| end_element(m, a[0], true, true, false)),
+            ("E pollLast()", |m, a| end_element(m, a[0], false, true, false)),
         ],
     );
 }
 
-fn made(m: &mut Machine<'_>, kind: Sequence) -> Result {
+fn new_list(m: &mut Machine<'_>, kind: Sequence) -> Result {
     m.alloc(Object::List(Items { kind, items: Vec::new(), changes: 0 }))
 }
 
@@ -437,7 +437,7 @@ fn push_first(m: &mut Machine<'_>, a: &[Value]) -> Result {
 }
 
 /// The first or last element, taken or not; without one null or an exception.
-fn end(m: &mut Machine<'_>, of: Value, first: bool, take: bool, strict: bool) -> Result {
+fn end_element(m: &mut Machine<'_>, of: Value, first: bool, take: bool, strict: bool) -> Result {
     let list = list_of(m, of)?;
     let length = list.items.len();
     let Some(last) = length.checked_sub(1) else {
@@ -466,10 +466,10 @@ fn set_of(m: &mut Machine<'_>, table: Entries, items: &[Value]) -> Result {
     Ok(set)
 }
 
-fn sets(table: &mut Table) {
+fn sets(table: &mut MethodTable) {
     macro_rules! made {
         ($class:ident $kind:ident $more:literal) => {
-            table.on(
+            table.add_methods(
                 JavaClass::$class,
                 &[
                     (concat!(stringify!($class), "<E> new()"), |m, _| m.alloc(Object::Set(Entries::new(Kind::$kind)))),
@@ -487,7 +487,7 @@ fn sets(table: &mut Table) {
     }
     made!(HashSet Hash 16);
     made!(LinkedHashSet Linked 16);
-    table.on(
+    table.add_methods(
         JavaClass::Set,
         &[("static Set<T> of(T...)", |m, a| {
             let items = m.items(a[0])?;
@@ -506,7 +506,7 @@ fn sets(table: &mut Table) {
             Ok(set)
         })],
     );
-    table.on(
+    table.add_methods(
         JavaClass::TreeSet,
         &[
             ("TreeSet<E> new()", |m, _| m.alloc(Object::Set(Entries::new(Kind::Tree)))),
@@ -603,7 +603,7 @@ fn present(m: &mut Machine<'_>, map: Value, key: Value) -> Result<Option<Value>>
 }
 
 /// Puts the outcome of a function; null takes the key away.
-fn settle(m: &mut Machine<'_>, map: Value, key: Value, value: Value) -> Result {
+fn put_or_remove(m: &mut Machine<'_>, map: Value, key: Value, value: Value) -> Result {
     if value == Value::Null {
         m.table_remove(map, key)?;
     } else {
@@ -612,8 +612,8 @@ fn settle(m: &mut Machine<'_>, map: Value, key: Value, value: Value) -> Result {
     Ok(value)
 }
 
-fn maps(table: &mut Table) {
-    table.on(
+fn maps(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Map,
         &[
             ("int size()", |m, a| Ok(Value::Int(len(m, a[0])? as i32))),
@@ -674,7 +674,7 @@ fn maps(table: &mut Table) {
                     Some(old) => m.invoke(a[3], &[old, a[2]])?,
                     None => a[2],
                 };
-                settle(m, a[0], a[1], value)
+                put_or_remove(m, a[0], a[1], value)
             }),
             ("V computeIfAbsent(K, Function<K, V>)", |m, a| match present(m, a[0], a[1])? {
                 Some(value) => Ok(value),
@@ -690,19 +690,19 @@ fn maps(table: &mut Table) {
                 None => Ok(Value::Null),
                 Some(old) => {
                     let value = m.invoke(a[2], &[a[1], old])?;
-                    settle(m, a[0], a[1], value)
+                    put_or_remove(m, a[0], a[1], value)
                 }
             }),
             ("V compute(K, BiFunction<K, V, V>)", |m, a| {
                 let old = m.table_get(a[0], a[1])?.unwrap_or(Value::Null);
                 let value = m.invoke(a[2], &[a[1], old])?;
-                settle(m, a[0], a[1], value)
+                put_or_remove(m, a[0], a[1], value)
             }),
         ],
     );
     macro_rules! made {
         ($class:ident $kind:ident) => {
-            table.on(
+            table.add_methods(
                 JavaClass::$class,
                 &[
                     (concat!(stringify!($class), "<K, V> new()"), |m, _| {
@@ -724,7 +724,7 @@ fn maps(table: &mut Table) {
     }
     made!(HashMap Hash);
     made!(LinkedHashMap Linked);
-    table.on(
+    table.add_methods(
         JavaClass::TreeMap,
         &[
             ("TreeMap<K, V> new()", |m, _| m.alloc(Object::Map(Entries::new(Kind::Tree)))),
@@ -748,7 +748,7 @@ fn maps(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::MapEntry,
         &[
             ("K getKey()", |m, a| match m.object(a[0])? {
@@ -789,8 +789,8 @@ fn fixed_list(m: &mut Machine<'_>, items: Vec<Value>) -> Result {
     m.alloc(Object::List(Items { kind: Sequence::Fixed, items, changes: 0 }))
 }
 
-fn statics(table: &mut Table) {
-    table.on(
+fn statics(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Collections,
         &[
             ("static List<T> emptyList()", |m, _| fixed_list(m, Vec::new())),
@@ -855,7 +855,7 @@ fn statics(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Arrays,
         &[
             ("static List<T> asList(T...)", |m, a| {

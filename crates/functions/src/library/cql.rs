@@ -3,11 +3,11 @@
 
 use types::{CqlType, calendar};
 
-use super::Table;
+use super::MethodTable;
 use crate::class::{JavaClass, Prim, Type};
 use crate::machine::{Buffer, Machine, Object, Result, Value, convert, show_address};
 
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(table: &mut MethodTable) {
     simple(table);
     dates(table);
     buffers(table);
@@ -22,8 +22,8 @@ fn uuid(m: &mut Machine<'_>, value: Value) -> Result<u128> {
     }
 }
 
-fn simple(table: &mut Table) {
-    table.on(
+fn simple(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Uuid,
         &[
             ("UUID new(long, long)", |m, a| {
@@ -59,7 +59,7 @@ fn simple(table: &mut Table) {
             ("int compareTo(UUID)", |m, a| m.compare(a[0], a[1]).map(|order| Value::Int(order as i32))),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::InetAddress,
         &[
             ("String getHostAddress()", |m, a| {
@@ -88,7 +88,7 @@ fn simple(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Duration,
         &[
             ("static Duration newInstance(int, int, long)", |m, a| {
@@ -132,8 +132,8 @@ fn days(m: &mut Machine<'_>, value: Value) -> Result<i32> {
 
 const DAY: i64 = 86_400_000;
 
-fn dates(table: &mut Table) {
-    table.on(
+fn dates(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Date,
         &[
             ("Date new(long)", |m, a| {
@@ -153,7 +153,7 @@ fn dates(table: &mut Table) {
             ("int compareTo(Date)", |m, a| Ok(Value::Int(millis(m, a[0])?.cmp(&millis(m, a[1])?) as i32))),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::LocalDate,
         &[
             ("static LocalDate fromDaysSinceEpoch(int)", |m, a| {
@@ -259,8 +259,8 @@ fn bytes_of(m: &mut Machine<'_>, array: Value) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn buffers(table: &mut Table) {
-    table.on(
+fn buffers(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::ByteBuffer,
         &[
             ("static ByteBuffer allocate(int)", |m, a| match m.int(a[0])? {
@@ -477,19 +477,19 @@ fn put(m: &mut Machine<'_>, of: Value, at: usize, bytes: Option<Vec<u8>>) -> Res
     Ok(of)
 }
 
-fn fields(table: &mut Table) {
+fn fields(table: &mut MethodTable) {
     macro_rules! accessors {
         ($($name:literal $java:literal $class:ident $prim:expr,)*) => {
             $(
                 let (get, set): (crate::machine::Body, crate::machine::Body) =
                     (|m, a| read_field(m, a, JavaClass::$class, $prim), |m, a| write_field(m, a, JavaClass::$class));
                 for which in ["int", "String"] {
-                    table.on(JavaClass::UdtValue, &[
+                    table.add_methods(JavaClass::UdtValue, &[
                         (&format!("{} get{}({which})", $java, $name), get),
                         (&format!("UDTValue set{}({which}, {})", $name, $java), set),
                     ]);
                 }
-                table.on(JavaClass::TupleValue, &[
+                table.add_methods(JavaClass::TupleValue, &[
                     (concat!($java, " get", $name, "(int)"), get),
                     (concat!("TupleValue set", $name, "(int, ", $java, ")"), set),
                 ]);
@@ -529,7 +529,7 @@ fn fields(table: &mut Table) {
         let (at, _) = field(m, a[0], a[1])?;
         put(m, a[0], at, None)
     };
-    table.on(
+    table.add_methods(
         JavaClass::UdtValue,
         &[
             ("boolean isNull(int)", is_null),
@@ -544,7 +544,7 @@ fn fields(table: &mut Table) {
             ("UDTValue setMap(String, Map<Object, Object>)", |m, a| write_field(m, a, JavaClass::Map)),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::TupleValue,
         &[
             ("boolean isNull(int)", is_null),
@@ -557,7 +557,7 @@ fn fields(table: &mut Table) {
 }
 
 /// A new value of a user type or tuple.
-fn made(m: &mut Machine<'_>, ty: &CqlType, udt: bool) -> Result {
+fn new_tuple_or_udt(m: &mut Machine<'_>, ty: &CqlType, udt: bool) -> Result {
     match ty {
         CqlType::Udt(of, _) if udt => m.alloc(Object::Udt(of.clone(), vec![None; of.fields.len()])),
         CqlType::Tuple(of) if !udt => m.alloc(Object::Tuple(of.clone(), vec![None; of.len()])),
@@ -574,7 +574,7 @@ fn argument(m: &mut Machine<'_>, which: Value, udt: bool) -> Result {
     let program = m.program;
     if let Value::Int(at) = which {
         return match usize::try_from(at).ok().and_then(|at| program.arguments.get(at)) {
-            Some((_, ty)) => made(m, ty, udt),
+            Some((_, ty)) => new_tuple_or_udt(m, ty, udt),
             None => m.throw(
                 JavaClass::IllegalArgumentException,
                 format!("Function does not declare an argument with index {at}"),
@@ -583,7 +583,7 @@ fn argument(m: &mut Machine<'_>, which: Value, udt: bool) -> Result {
     }
     let name = m.rust_string(which)?;
     match program.arguments.iter().find(|(known, _)| *known == name) {
-        Some((_, ty)) => made(m, ty, udt),
+        Some((_, ty)) => new_tuple_or_udt(m, ty, udt),
         None => m.throw(
             JavaClass::IllegalArgumentException,
             format!("Function does not declare an argument named '{name}'"),
@@ -591,25 +591,25 @@ fn argument(m: &mut Machine<'_>, which: Value, udt: bool) -> Result {
     }
 }
 
-fn returned(m: &mut Machine<'_>, udt: bool) -> Result {
+fn new_return_value(m: &mut Machine<'_>, udt: bool) -> Result {
     match &m.program.returns {
-        Some(ty) => made(m, ty, udt),
+        Some(ty) => new_tuple_or_udt(m, ty, udt),
         None => m.null_pointer(),
     }
 }
 
-fn context(table: &mut Table) {
-    table.on(
+fn context(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::UdfContext,
         &[
             ("UDTValue newArgUDTValue(int)", |m, a| argument(m, a[1], true)),
             ("UDTValue newArgUDTValue(String)", |m, a| argument(m, a[1], true)),
-            ("UDTValue newReturnUDTValue()", |m, _| returned(m, true)),
+            ("UDTValue newReturnUDTValue()", |m, _| new_return_value(m, true)),
             ("UDTValue newUDTValue(String)", |m, a| {
                 let name = m.rust_string(a[1])?;
                 let program = m.program;
                 match program.user_types.iter().find(|udt| udt.name == name) {
-                    Some(udt) => made(m, &CqlType::Udt(udt.clone(), true), true),
+                    Some(udt) => new_tuple_or_udt(m, &CqlType::Udt(udt.clone(), true), true),
                     None => {
                         m.throw(JavaClass::IllegalArgumentException, format!("No UDT named {name} in the keyspace"))
                     }
@@ -617,13 +617,13 @@ fn context(table: &mut Table) {
             }),
             ("TupleValue newArgTupleValue(int)", |m, a| argument(m, a[1], false)),
             ("TupleValue newArgTupleValue(String)", |m, a| argument(m, a[1], false)),
-            ("TupleValue newReturnTupleValue()", |m, _| returned(m, false)),
+            ("TupleValue newReturnTupleValue()", |m, _| new_return_value(m, false)),
             ("TupleValue newTupleValue(String)", |m, a| {
                 let text = m.rust_string(a[1])?;
                 let program = m.program;
                 let find = |name: &str| program.user_types.iter().find(|udt| udt.name == name).cloned();
                 match types::cql_name::parse(&text, &find) {
-                    Some(ty) => made(m, &ty, false),
+                    Some(ty) => new_tuple_or_udt(m, &ty, false),
                     None => m.throw(JavaClass::IllegalArgumentException, format!("Cannot parse the type {text}")),
                 }
             }),

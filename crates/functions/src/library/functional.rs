@@ -1,20 +1,20 @@
 //! Functional interfaces, Comparator and Optional.
 
-use super::Table;
+use super::MethodTable;
 use crate::class::JavaClass;
 use crate::machine::{Machine, Object, Order, Result, Value};
 
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(table: &mut MethodTable) {
     let apply: crate::machine::Body = |m, a| m.invoke(a[0], &a[1..]);
-    table.on(JavaClass::Function, &[("B apply(A)", apply)]);
-    table.on(JavaClass::BiFunction, &[("C apply(A, B)", apply)]);
-    table.on(JavaClass::UnaryOperator, &[("A apply(A)", apply)]);
-    table.on(JavaClass::BinaryOperator, &[("A apply(A, A)", apply)]);
-    table.on(JavaClass::Predicate, &[("boolean test(A)", apply)]);
-    table.on(JavaClass::Consumer, &[("void accept(A)", apply)]);
-    table.on(JavaClass::BiConsumer, &[("void accept(A, B)", apply)]);
-    table.on(JavaClass::Supplier, &[("A get()", apply)]);
-    table.on(
+    table.add_methods(JavaClass::Function, &[("B apply(A)", apply)]);
+    table.add_methods(JavaClass::BiFunction, &[("C apply(A, B)", apply)]);
+    table.add_methods(JavaClass::UnaryOperator, &[("A apply(A)", apply)]);
+    table.add_methods(JavaClass::BinaryOperator, &[("A apply(A, A)", apply)]);
+    table.add_methods(JavaClass::Predicate, &[("boolean test(A)", apply)]);
+    table.add_methods(JavaClass::Consumer, &[("void accept(A)", apply)]);
+    table.add_methods(JavaClass::BiConsumer, &[("void accept(A, B)", apply)]);
+    table.add_methods(JavaClass::Supplier, &[("A get()", apply)]);
+    table.add_methods(
         JavaClass::Comparator,
         &[
             ("int compare(A, A)", |m, a| m.compare_by(a[0], a[1], a[2]).map(|order| Value::Int(order as i32))),
@@ -27,11 +27,11 @@ pub(super) fn declare(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Collections,
         &[("static Comparator<T> reverseOrder()", |m, _| m.alloc(Object::Comparator(Order::Reversed(Value::Null))))],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Optional,
         &[
             ("static Optional<T> of(T)", |m, a| match a[0] {
@@ -40,13 +40,13 @@ pub(super) fn declare(table: &mut Table) {
             }),
             ("static Optional<T> ofNullable(T)", |m, a| m.alloc(Object::Optional(a[0]))),
             ("static Optional<T> empty()", |m, _| m.alloc(Object::Optional(Value::Null))),
-            ("boolean isPresent()", |m, a| Ok(Value::Bool(held(m, a[0])? != Value::Null))),
-            ("boolean isEmpty()", |m, a| Ok(Value::Bool(held(m, a[0])? == Value::Null))),
-            ("E get()", |m, a| match held(m, a[0])? {
+            ("boolean isPresent()", |m, a| Ok(Value::Bool(optional_value(m, a[0])? != Value::Null))),
+            ("boolean isEmpty()", |m, a| Ok(Value::Bool(optional_value(m, a[0])? == Value::Null))),
+            ("E get()", |m, a| match optional_value(m, a[0])? {
                 Value::Null => m.throw(JavaClass::NoSuchElementException, "No value present"),
                 value => Ok(value),
             }),
-            ("E orElse(E)", |m, a| match held(m, a[0])? {
+            ("E orElse(E)", |m, a| match optional_value(m, a[0])? {
                 Value::Null => Ok(a[1]),
                 value => Ok(value),
             }),
@@ -54,7 +54,7 @@ pub(super) fn declare(table: &mut Table) {
     );
 }
 
-fn held(m: &mut Machine<'_>, of: Value) -> Result {
+fn optional_value(m: &mut Machine<'_>, of: Value) -> Result {
     match m.object(of)? {
         Object::Optional(value) => Ok(*value),
         _ => m.wrong_class(of, "java.util.Optional"),

@@ -2,12 +2,12 @@
 
 use num_traits::ToPrimitive;
 
-use super::Table;
+use super::MethodTable;
 use crate::class::{JavaClass, Prim};
 use crate::machine::{Machine, Object, Result, Value, convert};
 
-pub(super) fn declare(table: &mut Table) {
-    table.on(
+pub(super) fn declare(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Object,
         &[
             ("new()", |m, _| m.alloc(Object::Context)),
@@ -16,11 +16,11 @@ pub(super) fn declare(table: &mut Table) {
             ("String toString()", |m, a| m.text_of(a[0])),
         ],
     );
-    table.on(JavaClass::Comparable, &[("int compareTo(Object)", |m, a| compare_to(m, a[0], a[1]))]);
+    table.add_methods(JavaClass::Comparable, &[("int compareTo(Object)", |m, a| compare_to(m, a[0], a[1]))]);
     numbers(table);
     boxes(table);
     throwables(table);
-    table.on(
+    table.add_methods(
         JavaClass::Objects,
         &[
             ("static boolean equals(Object, Object)", |m, a| m.equal(a[0], a[1]).map(Value::Bool)),
@@ -98,8 +98,8 @@ fn number(m: &mut Machine<'_>, value: Value, to: Prim) -> Result {
     }
 }
 
-fn numbers(table: &mut Table) {
-    table.on(
+fn numbers(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Number,
         &[
             ("byte byteValue()", |m, a| number(m, a[0], Prim::Byte)),
@@ -175,8 +175,8 @@ fn signed_text(value: i64, radix: i32) -> String {
     format!("{sign}{}", radix_text(value.unsigned_abs(), radix))
 }
 
-fn boxes(table: &mut Table) {
-    table.on(
+fn boxes(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::Integer,
         &[
             ("Integer new(int)", |_, a| Ok(a[0])),
@@ -244,7 +244,7 @@ fn boxes(table: &mut Table) {
             ("static long toUnsignedLong(int)", |m, a| m.int(a[0]).map(|value| Value::Long(i64::from(value as u32)))),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Long,
         &[
             ("Long new(long)", |_, a| Ok(a[0])),
@@ -289,7 +289,7 @@ fn boxes(table: &mut Table) {
             ("static int hashCode(long)", |m, a| m.hash(a[0]).map(Value::Int)),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Short,
         &[
             ("static Short valueOf(short)", |_, a| Ok(a[0])),
@@ -299,7 +299,7 @@ fn boxes(table: &mut Table) {
             ("int compareTo(Short)", |m, a| compare_to(m, a[0], a[1])),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Byte,
         &[
             ("static Byte valueOf(byte)", |_, a| Ok(a[0])),
@@ -310,7 +310,7 @@ fn boxes(table: &mut Table) {
             ("int compareTo(Byte)", |m, a| compare_to(m, a[0], a[1])),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Double,
         &[
             ("Double new(double)", |_, a| Ok(a[0])),
@@ -342,7 +342,7 @@ fn boxes(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Float,
         &[
             ("static Float valueOf(float)", |_, a| Ok(a[0])),
@@ -362,7 +362,7 @@ fn boxes(table: &mut Table) {
             }),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Boolean,
         &[
             ("static Boolean valueOf(boolean)", |_, a| Ok(a[0])),
@@ -379,7 +379,7 @@ fn boxes(table: &mut Table) {
             ("static boolean logicalXor(boolean, boolean)", |m, a| Ok(Value::Bool(m.bool(a[0])? ^ m.bool(a[1])?))),
         ],
     );
-    table.on(
+    table.add_methods(
         JavaClass::Character,
         &[
             ("static Character valueOf(char)", |_, a| Ok(a[0])),
@@ -453,22 +453,22 @@ fn single(c: char, mut mapped: impl Iterator<Item = char>) -> char {
     }
 }
 
-fn throwables(table: &mut Table) {
+fn throwables(table: &mut MethodTable) {
     macro_rules! constructors {
         ($($class:ident),*) => {
-            $(table.on(JavaClass::$class, &[
-                (concat!(stringify!($class), " new()"), |m, _| made(m, JavaClass::$class, Value::Null, Value::Null)),
-                (concat!(stringify!($class), " new(String)"), |m, a| made(m, JavaClass::$class, a[0], Value::Null)),
+            $(table.add_methods(JavaClass::$class, &[
+                (concat!(stringify!($class), " new()"), |m, _| new_throwable(m, JavaClass::$class, Value::Null, Value::Null)),
+                (concat!(stringify!($class), " new(String)"), |m, a| new_throwable(m, JavaClass::$class, a[0], Value::Null)),
             ]);)*
         };
     }
     macro_rules! with_cause {
         ($($class:ident),*) => {
-            $(table.on(JavaClass::$class, &[
-                (concat!(stringify!($class), " new(String, Throwable)"), |m, a| made(m, JavaClass::$class, a[0], a[1])),
+            $(table.add_methods(JavaClass::$class, &[
+                (concat!(stringify!($class), " new(String, Throwable)"), |m, a| new_throwable(m, JavaClass::$class, a[0], a[1])),
                 (concat!(stringify!($class), " new(Throwable)"), |m, a| {
                     let message = if a[0] == Value::Null { Value::Null } else { m.text_of(a[0])? };
-                    made(m, JavaClass::$class, message, a[0])
+                    new_throwable(m, JavaClass::$class, message, a[0])
                 }),
             ]);)*
         };
@@ -506,7 +506,7 @@ fn throwables(table: &mut Table) {
         IllegalStateException,
         UnsupportedOperationException
     );
-    table.on(
+    table.add_methods(
         JavaClass::Throwable,
         &[
             ("String getMessage()", |m, a| match m.object(a[0])? {
@@ -525,6 +525,6 @@ fn throwables(table: &mut Table) {
     );
 }
 
-fn made(m: &mut Machine<'_>, class: JavaClass, message: Value, cause: Value) -> Result {
+fn new_throwable(m: &mut Machine<'_>, class: JavaClass, message: Value, cause: Value) -> Result {
     m.alloc(Object::Throwable { class, message, cause })
 }

@@ -4,17 +4,17 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use types::decimal::Decimal;
 
-use super::Table;
+use super::MethodTable;
 use crate::class::JavaClass;
 use crate::machine::{Machine, Object, Result, Value, rounding_names};
 
-pub(super) fn declare(table: &mut Table) {
+pub(super) fn declare(table: &mut MethodTable) {
     for class in [JavaClass::Math, JavaClass::StrictMath] {
         declare_math(table, class);
     }
     integers(table);
     decimals(table);
-    table.on(
+    table.add_methods(
         JavaClass::RoundingMode,
         &[
             ("int ordinal()", |m, a| match m.object(a[0])? {
@@ -81,10 +81,10 @@ fn floor_div(a: i64, b: i64) -> i64 {
     if (a % b != 0) && ((a < 0) != (b < 0)) { quotient - 1 } else { quotient }
 }
 
-fn declare_math(table: &mut Table, class: JavaClass) {
+fn declare_math(table: &mut MethodTable, class: JavaClass) {
     macro_rules! doubles {
         ($($signature:literal $body:expr,)*) => {
-            table.on(class, &[$(($signature, |m, a| {
+            table.add_methods(class, &[$(($signature, |m, a| {
                 let body: fn(f64) -> f64 = $body;
                 Ok(Value::Double(body(m.double(a[0])?)))
             }),)*]);
@@ -115,7 +115,7 @@ fn declare_math(table: &mut Table, class: JavaClass) {
         "static double signum(double)" |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
         "static double abs(double)" f64::abs,
     }
-    table.on(
+    table.add_methods(
         class,
         &[
             ("static int abs(int)", |m, a| m.int(a[0]).map(|x| Value::Int(x.wrapping_abs()))),
@@ -275,8 +275,8 @@ fn parse_big(m: &mut Machine<'_>, text: Value, radix: i32) -> Result {
     }
 }
 
-fn integers(table: &mut Table) {
-    table.on(
+fn integers(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::BigInteger,
         &[
             ("BigInteger new(String)", |m, a| parse_big(m, a[0], 10)),
@@ -578,8 +578,8 @@ fn parse_decimal(m: &mut Machine<'_>, text: Value) -> Result {
     }
 }
 
-fn decimals(table: &mut Table) {
-    table.on(
+fn decimals(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::BigDecimal,
         &[
             ("BigDecimal new(String)", |m, a| parse_decimal(m, a[0])),

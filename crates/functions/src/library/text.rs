@@ -1,12 +1,12 @@
 //! String, StringBuilder, StringBuffer, CharSequence.
 
-use super::Table;
+use super::MethodTable;
 use super::lang::compare_to;
 use crate::class::{JavaClass, Type};
 use crate::machine::{Machine, Object, Result, Value};
 
-pub(super) fn declare(table: &mut Table) {
-    table.on(
+pub(super) fn declare(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::CharSequence,
         &[
             ("int length()", |m, a| Ok(Value::Int(m.units(a[0])?.len() as i32))),
@@ -133,9 +133,9 @@ pub(super) fn declare(table: &mut Table) {
     builders!(StringBuffer, true);
 }
 
-fn builder(table: &mut Table, class: JavaClass, made: &[(&str, crate::machine::Body)]) {
-    table.on(class, made);
-    table.on(
+fn builder(table: &mut MethodTable, class: JavaClass, made: &[(&str, crate::machine::Body)]) {
+    table.add_methods(class, made);
+    table.add_methods(
         class,
         &[
             ("String substring(int)", |m, a| {
@@ -261,8 +261,8 @@ fn of_code(m: &mut Machine<'_>, code: Value) -> Result<Vec<u16>> {
     })
 }
 
-fn strings(table: &mut Table) {
-    table.on(
+fn strings(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::String,
         &[
             ("String new()", |m, _| m.text(Vec::new())),
@@ -387,8 +387,8 @@ fn mapped(m: &mut Machine<'_>, of: Value, map: impl Fn(&str) -> String) -> Resul
     m.string(&map(&text))
 }
 
-fn more_strings(table: &mut Table) {
-    table.on(
+fn more_strings(table: &mut MethodTable) {
+    table.add_methods(
         JavaClass::String,
         &[
             ("String toUpperCase()", |m, a| mapped(m, a[0], str::to_uppercase)),

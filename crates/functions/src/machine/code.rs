@@ -35,7 +35,7 @@ pub(crate) enum Cmp {
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub(crate) enum Ex {
+pub(crate) enum ExprCode {
     /// A primitive constant or null.
     Const(Value),
     /// A string constant, by its index in [`Program::texts`].
@@ -43,61 +43,61 @@ pub(crate) enum Ex {
     /// A constant of an enumeration or a context object, by its class and number.
     Static(JavaClass, u8),
     Local(u16),
-    SetLocal(u16, Box<Ex>),
+    SetLocal(u16, Box<ExprCode>),
     /// Evaluates to the variable's value from before it is set.
-    PostLocal(u16, Box<Ex>),
+    PostLocal(u16, Box<ExprCode>),
     /// Two operands of the type that their values have; of a shift the left one decides.
-    Arith(Op, Box<(Ex, Ex)>),
-    Compare(Cmp, Box<(Ex, Ex)>),
+    Arith(Op, Box<(ExprCode, ExprCode)>),
+    Compare(Cmp, Box<(ExprCode, ExprCode)>),
     /// `==` of references.
-    Same(bool, Box<(Ex, Ex)>),
-    And(Box<(Ex, Ex)>),
-    Or(Box<(Ex, Ex)>),
-    Not(Box<Ex>),
-    Neg(Box<Ex>),
+    Same(bool, Box<(ExprCode, ExprCode)>),
+    And(Box<(ExprCode, ExprCode)>),
+    Or(Box<(ExprCode, ExprCode)>),
+    Not(Box<ExprCode>),
+    Neg(Box<ExprCode>),
     /// A conversion between numeric types.
-    Convert(Prim, Box<Ex>),
+    Convert(Prim, Box<ExprCode>),
     /// The value of a box; null throws.
-    Unbox(Prim, Box<Ex>),
-    Cast(Type, Box<Ex>),
-    InstanceOf(Type, Box<Ex>),
-    Cond(Box<(Ex, Ex, Ex)>),
-    Concat(Vec<Ex>),
+    Unbox(Prim, Box<ExprCode>),
+    Cast(Type, Box<ExprCode>),
+    InstanceOf(Type, Box<ExprCode>),
+    Cond(Box<(ExprCode, ExprCode, ExprCode)>),
+    Concat(Vec<ExprCode>),
     /// A call; with `true` the first argument is a receiver that must not be null.
-    Call(Body, bool, Box<[Ex]>),
+    Call(Body, bool, Box<[ExprCode]>),
     /// An array of a type of elements with sizes for its first dimensions.
-    NewArray(Type, Vec<Ex>),
-    ArrayLiteral(Type, Vec<Ex>),
-    Index(Box<(Ex, Ex)>),
-    SetIndex(Box<(Ex, Ex, Ex)>),
-    Length(Box<Ex>),
+    NewArray(Type, Vec<ExprCode>),
+    ArrayLiteral(Type, Vec<ExprCode>),
+    Index(Box<(ExprCode, ExprCode)>),
+    SetIndex(Box<(ExprCode, ExprCode, ExprCode)>),
+    Length(Box<ExprCode>),
     /// All in turn; the value is that of the last.
-    Seq(Vec<Ex>),
+    Seq(Vec<ExprCode>),
     /// A lambda, by its index in [`Program::lambdas`].
     Lambda(u32),
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
-pub(crate) enum St {
-    Ex(Ex),
-    Block(Vec<St>),
-    If(Ex, Box<St>, Option<Box<St>>),
+pub(crate) enum StmtCode {
+    Expr(ExprCode),
+    Block(Vec<StmtCode>),
+    If(ExprCode, Box<StmtCode>, Option<Box<StmtCode>>),
     /// A loop: condition (None: true), body, updates, whether the body runs before the condition,
     /// label.
-    Loop(Option<Ex>, Box<St>, Vec<Ex>, bool, Label),
+    Loop(Option<ExprCode>, Box<StmtCode>, Vec<ExprCode>, bool, Label),
     /// Over the elements of a list, set or array: slot, conversion of the element, items, body.
-    Each(u16, Option<Prim>, Ex, Box<St>, Label),
+    Each(u16, Option<Prim>, ExprCode, Box<StmtCode>, Label),
     /// A switch: the value, for each label its constant and the index of the statement after it,
     /// the index for `default`, the statements.
-    Switch(Ex, Vec<(Value, usize)>, Vec<(u32, usize)>, Option<usize>, Vec<St>),
+    Switch(ExprCode, Vec<(Value, usize)>, Vec<(u32, usize)>, Option<usize>, Vec<StmtCode>),
     /// A labeled statement that is no loop.
-    Labeled(Label, Box<St>),
-    Return(Option<Ex>),
+    Labeled(Label, Box<StmtCode>),
+    Return(Option<ExprCode>),
     Break(Label),
     Continue(Label),
-    Throw(Ex),
-    Try(Vec<St>, Vec<(Vec<JavaClass>, u16, Vec<St>)>, Option<Vec<St>>),
+    Throw(ExprCode),
+    Try(Vec<StmtCode>, Vec<(Vec<JavaClass>, u16, Vec<StmtCode>)>, Option<Vec<StmtCode>>),
 }
 
 /// The number of a loop or labeled statement in its body.
@@ -112,13 +112,13 @@ pub(crate) struct Lambda {
     pub captured: Vec<u16>,
     /// The slots of its own variables, the parameters among them: from, to.
     pub own: (u16, u16),
-    pub body: Vec<St>,
+    pub body: Vec<StmtCode>,
 }
 
 /// A compiled body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
-    pub body: Vec<St>,
+    pub body: Vec<StmtCode>,
     pub lambdas: Vec<Lambda>,
     pub texts: Vec<Vec<u16>>,
     /// Number of slots of the frame. The arguments are the first of them.

@@ -65,7 +65,7 @@ impl Machine<'_> {
             T::List { element, .. } => {
                 let mut items = Vec::new();
                 for item in collection::elements(bytes) {
-                    items.push(self.deeper(|machine| machine.decode(element, item))?);
+                    items.push(self.nested(|machine| machine.decode(element, item))?);
                 }
                 return self.list(items).map(Some);
             }
@@ -73,14 +73,14 @@ impl Machine<'_> {
                 let mut items = Vec::new();
                 for item in collection::VectorElements::new(element, *dimension, bytes) {
                     let Ok(item) = item else { return Ok(None) };
-                    items.push(self.deeper(|machine| machine.decode(element, item))?);
+                    items.push(self.nested(|machine| machine.decode(element, item))?);
                 }
                 return self.list(items).map(Some);
             }
             T::Set { element, .. } => {
                 let set = self.alloc(Object::Set(Table::new(Kind::Linked)))?;
                 for item in collection::elements(bytes) {
-                    let item = self.deeper(|machine| machine.decode(element, item))?;
+                    let item = self.nested(|machine| machine.decode(element, item))?;
                     self.table_fill(set, item, Value::Bool(true))?;
                 }
                 return Ok(Some(set));
@@ -88,8 +88,8 @@ impl Machine<'_> {
             T::Map { key, value, .. } => {
                 let map = self.alloc(Object::Map(Table::new(Kind::Linked)))?;
                 for (k, v) in collection::entries(bytes) {
-                    let k = self.deeper(|machine| machine.decode(key, k))?;
-                    let v = self.deeper(|machine| machine.decode(value, v))?;
+                    let k = self.nested(|machine| machine.decode(key, k))?;
+                    let v = self.nested(|machine| machine.decode(value, v))?;
                     self.table_fill(map, k, v)?;
                 }
                 return Ok(Some(map));
@@ -187,7 +187,7 @@ impl Machine<'_> {
             if *item == Value::Null {
                 return self.throw(JavaClass::NullPointerException, "Collection elements cannot be null");
             }
-            parts.push(self.deeper(|machine| machine.encode(ty, *item))?);
+            parts.push(self.nested(|machine| machine.encode(ty, *item))?);
         }
         Ok(parts)
     }

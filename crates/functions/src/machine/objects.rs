@@ -357,13 +357,13 @@ impl Machine<'_> {
                     }
                     Some(Object::Set(table)) => {
                         let keys = table.entries();
-                        return self.deeper(|machine| {
+                        return self.nested(|machine| {
                             keys.iter().try_fold(0i32, |sum, (key, _)| Ok(sum.wrapping_add(machine.hash(*key)?)))
                         });
                     }
                     Some(Object::Map(table)) => {
                         let entries = table.entries();
-                        return self.deeper(|machine| {
+                        return self.nested(|machine| {
                             entries.iter().try_fold(0i32, |sum, (key, value)| {
                                 Ok(sum.wrapping_add(machine.hash(*key)? ^ machine.hash(*value)?))
                             })
@@ -372,7 +372,7 @@ impl Machine<'_> {
                     // the hash by identity is any number; ours is the same in each run
                     _ => return Ok(at as i32),
                 };
-                self.deeper(|machine| {
+                self.nested(|machine| {
                     let mut hash = 1i32;
                     for item in inner {
                         hash = hash.wrapping_mul(31).wrapping_add(machine.hash(item)?);
@@ -426,7 +426,7 @@ impl Machine<'_> {
                     return Ok(false);
                 }
                 let pairs: Vec<_> = a.items.iter().copied().zip(b.items.iter().copied()).collect();
-                self.deeper(|machine| {
+                self.nested(|machine| {
                     for (a, b) in pairs {
                         if !machine.equal(a, b)? {
                             return Ok(false);
@@ -440,7 +440,7 @@ impl Machine<'_> {
                     return Ok(false);
                 }
                 let entries = x.entries();
-                self.deeper(|machine| {
+                self.nested(|machine| {
                     for (key, value) in entries {
                         match machine.table_get(b, key)? {
                             Some(other) if machine.equal(value, other)? => {}
@@ -502,7 +502,7 @@ impl Machine<'_> {
             None => self.compare(a, b),
             Some(Object::Comparator(order)) => {
                 let order = *order;
-                self.deeper(|machine| match order {
+                self.nested(|machine| match order {
                     Order::Natural => machine.compare(a, b),
                     Order::Reversed(of) => Ok(machine.compare_by(of, b, a)?),
                     Order::By(key, of) => {

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{Machine, Object, Result, Stop, Value, convert};
 use crate::class::{JavaClass, Prim, Type};
-use crate::machine::code::{Cmp, Ex, Label, Op, St};
+use crate::machine::code::{Cmp, ExprCode, Label, Op, StmtCode};
 
 /// How a statement ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,7 +21,7 @@ pub(crate) const SWITCH: Label = Label::MAX;
 
 impl Machine<'_> {
     /// Runs statements until one of them leaves.
-    pub fn run(&mut self, body: &[St]) -> Result<Flow> {
+    pub fn run(&mut self, body: &[StmtCode]) -> Result<Flow> {
         for statement in body {
             match self.statement(statement)? {
                 Flow::Next => {}
@@ -31,15 +31,15 @@ impl Machine<'_> {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, statement: &St) -> Result<Flow> {
+    fn statement(&mut self, statement: &StmtCode) -> Result<Flow> {
         self.step(1)?;
         match statement {
-            St::Ex(expression) => {
+            StmtCode::Expr(expression) => {
                 self.value(expression)?;
                 Ok(Flow::Next)
             }
-            St::Block(body) => self.run(body),
-            St::If(condition, then, other) => {
+            StmtCode::Block(body) => self.run(body),
+            StmtCode::If(condition, then, other) => {
                 if self.condition(condition)? {
                     return self.statement(then);
                 }
@@ -48,28 +48,28 @@ impl Machine<'_> {
                     None => Ok(Flow::Next),
                 }
             }
-            St::Return(Some(value)) => Ok(Flow::Return(self.value(value)?)),
-            St::Return(None) => Ok(Flow::Return(Value::Null)),
-            St::Break(label) => Ok(Flow::Break(*label)),
-            St::Continue(label) => Ok(Flow::Continue(*label)),
-            St::Loop(condition, body, updates, first, label) => {
-                self.repeat(condition.as_ref(), body, updates, *first, *label)
+            StmtCode::Return(Some(value)) => Ok(Flow::Return(self.value(value)?)),
+            StmtCode::Return(None) => Ok(Flow::Return(Value::Null)),
+            StmtCode::Break(label) => Ok(Flow::Break(*label)),
+            StmtCode::Continue(label) => Ok(Flow::Continue(*label)),
+            StmtCode::Loop(condition, body, updates, first, label) => {
+                self.run_loop(condition.as_ref(), body, updates, *first, *label)
             }
-            St::Each(slot, to, items, body, label) => self.each(*slot, *to, items, body, *label),
-            St::Labeled(label, body) => match self.statement(body)? {
+            StmtCode::Each(slot, to, items, body, label) => self.run_for_each(*slot, *to, items, body, *label),
+            StmtCode::Labeled(label, body) => match self.statement(body)? {
                 Flow::Break(left) if left == *label => Ok(Flow::Next),
                 other => Ok(other),
             },
-            St::Throw(value) => match self.value(value)? {
+            StmtCode::Throw(value) => match self.value(value)? {
                 Value::Null => self.null_pointer(),
                 thrown => Err(Stop::Throw(thrown)),
             },
-            St::Switch(value, constants, texts, other, body) => self.switch(value, constants, texts, *other, body),
-            St::Try(body, catches, last) => self.protected(body, catches, last.as_deref()),
+            StmtCode::Switch(value, constants, texts, other, body) => self.switch(value, constants, texts, *other, body),
+            StmtCode::Try(body, catches, last) => self.run_try(body, catches, last.as_deref()),
         }
     }
 
-    fn repeat(&mut self, condition: Option<&Ex>, body: &St, updates: &[Ex], first: bool, label: Label) -> Result<Flow> {
+    fn run_loop(&mut self, condition: Option<&ExprCode>, body: &StmtCode, updates: &[ExprCode], first: bool, label: Label) -> Result<Flow> {
         let mut checked = !first;
         loop {
             self.step(1)?;
@@ -92,7 +92,7 @@ impl Machine<'_> {
         }
     }
 
-    fn each(&mut self, slot: u16, to: Option<Prim>, items: &Ex, body: &St, label: Label) -> Result<Flow> {
+    fn run_for_each(&mut self, slot: u16, to: Option<Prim>, items: &ExprCode, body: &StmtCode, label: Label) -> Result<Flow> {
         let source = self.value(items)?;
         let is_array = matches!(self.peek(source), Some(Object::Array(..)));
         let is_list = matches!(self.peek(source), Some(Object::List(_)));
@@ -141,11 +141,11 @@ impl Machine<'_> {
 
     fn switch(
         &mut self,
-        value: &Ex,
+        value: &ExprCode,
         constants: &[(Value, usize)],
         texts: &[(u32, usize)],
         other: Option<usize>,
-        body: &[St],
+        body: &[StmtCode],
     ) -> Result<Flow> {
         let value = self.value(value)?;
         let mut from = other;
@@ -172,11 +172,11 @@ impl Machine<'_> {
         }
     }
 
-    fn protected(
+    fn run_try(
         &mut self,
-        body: &[St],
-        catches: &[(Vec<JavaClass>, u16, Vec<St>)],
-        last: Option<&[St]>,
+        body: &[StmtCode],
+        catches: &[(Vec<JavaClass>, u16, Vec<StmtCode>)],
+        last: Option<&[StmtCode]>,
     ) -> Result<Flow> {
         let mut outcome = self.run(body);
         // a stack that overflowed is an error that bodies may see
@@ -197,7 +197,7 @@ impl Machine<'_> {
         outcome
     }
 
-    fn condition(&mut self, expression: &Ex) -> Result<bool> {
+    fn condition(&mut self, expression: &ExprCode) -> Result<bool> {
         let value = self.value(expression)?;
         self.bool(value)
     }
@@ -230,74 +230,74 @@ impl Machine<'_> {
     }
 
     /// Evaluates an expression.
-    pub fn value(&mut self, expression: &Ex) -> Result {
+    pub fn value(&mut self, expression: &ExprCode) -> Result {
         match expression {
-            Ex::Const(value) => return Ok(*value),
-            Ex::Local(slot) => return Ok(self.local(*slot)),
+            ExprCode::Const(value) => return Ok(*value),
+            ExprCode::Local(slot) => return Ok(self.local(*slot)),
             _ => {}
         }
         self.step(1)?;
         match expression {
-            Ex::Const(value) => Ok(*value),
-            Ex::Local(slot) => Ok(self.local(*slot)),
-            Ex::Arith(op, operands) => {
+            ExprCode::Const(value) => Ok(*value),
+            ExprCode::Local(slot) => Ok(self.local(*slot)),
+            ExprCode::Arith(op, operands) => {
                 let (a, b) = (self.value(&operands.0)?, self.value(&operands.1)?);
                 self.arithmetic(*op, a, b)
             }
-            Ex::Compare(cmp, operands) => {
+            ExprCode::Compare(cmp, operands) => {
                 let (a, b) = (self.value(&operands.0)?, self.value(&operands.1)?);
                 Ok(Value::Bool(compare(*cmp, a, b)))
             }
-            Ex::SetLocal(slot, value) => {
+            ExprCode::SetLocal(slot, value) => {
                 let value = self.value(value)?;
                 self.set(*slot, value);
                 Ok(value)
             }
-            Ex::PostLocal(slot, value) => {
+            ExprCode::PostLocal(slot, value) => {
                 let before = self.local(*slot);
                 let value = self.value(value)?;
                 self.set(*slot, value);
                 Ok(before)
             }
-            Ex::Same(negated, operands) => {
+            ExprCode::Same(negated, operands) => {
                 let (a, b) = (self.value(&operands.0)?, self.value(&operands.1)?);
                 Ok(Value::Bool((a == b) != *negated))
             }
-            Ex::And(operands) => Ok(Value::Bool(self.condition(&operands.0)? && self.condition(&operands.1)?)),
-            Ex::Or(operands) => Ok(Value::Bool(self.condition(&operands.0)? || self.condition(&operands.1)?)),
-            Ex::Not(of) => Ok(Value::Bool(!self.condition(of)?)),
-            Ex::Neg(of) => Ok(match self.value(of)? {
+            ExprCode::And(operands) => Ok(Value::Bool(self.condition(&operands.0)? && self.condition(&operands.1)?)),
+            ExprCode::Or(operands) => Ok(Value::Bool(self.condition(&operands.0)? || self.condition(&operands.1)?)),
+            ExprCode::Not(of) => Ok(Value::Bool(!self.condition(of)?)),
+            ExprCode::Neg(of) => Ok(match self.value(of)? {
                 Value::Int(value) => Value::Int(value.wrapping_neg()),
                 Value::Long(value) => Value::Long(value.wrapping_neg()),
                 Value::Float(value) => Value::Float(-value),
                 Value::Double(value) => Value::Double(-value),
                 other => return self.wrong_class(other, "java.lang.Number"),
             }),
-            Ex::Convert(to, of) => {
+            ExprCode::Convert(to, of) => {
                 let value = self.value(of)?;
                 match convert(*to, value) {
                     Some(value) => Ok(value),
                     None => self.wrong_class(value, &to.boxed().full_name()),
                 }
             }
-            Ex::Unbox(prim, of) => {
+            ExprCode::Unbox(prim, of) => {
                 let value = self.value(of)?;
                 self.unbox(*prim, value)
             }
-            Ex::Cond(parts) => {
+            ExprCode::Cond(parts) => {
                 if self.condition(&parts.0)? {
                     self.value(&parts.1)
                 } else {
                     self.value(&parts.2)
                 }
             }
-            Ex::Call(body, has_receiver, arguments) => self.call(*body, *has_receiver, arguments),
+            ExprCode::Call(body, has_receiver, arguments) => self.call(*body, *has_receiver, arguments),
             other => self.rare(other),
         }
     }
 
     #[inline(never)]
-    fn call(&mut self, body: super::Body, has_receiver: bool, arguments: &[Ex]) -> Result {
+    fn call(&mut self, body: super::Body, has_receiver: bool, arguments: &[ExprCode]) -> Result {
         let mut values: SmallVec<[Value; 4]> = SmallVec::new();
         for argument in arguments {
             values.push(self.value(argument)?);
@@ -309,11 +309,11 @@ impl Machine<'_> {
     }
 
     #[inline(never)]
-    fn rare(&mut self, expression: &Ex) -> Result {
+    fn rare(&mut self, expression: &ExprCode) -> Result {
         match expression {
-            Ex::Text(at) => self.constant_text(*at),
-            Ex::Static(class, number) => self.constant(*class, *number),
-            Ex::Cast(ty, of) => {
+            ExprCode::Text(at) => self.constant_text(*at),
+            ExprCode::Static(class, number) => self.constant(*class, *number),
+            ExprCode::Cast(ty, of) => {
                 let value = self.value(of)?;
                 if value == Value::Null || self.is_instance(value, ty) {
                     return Ok(value);
@@ -321,11 +321,11 @@ impl Machine<'_> {
                 let name = ty.class().map_or_else(|| ty.to_string(), JavaClass::full_name);
                 self.wrong_class(value, &name)
             }
-            Ex::InstanceOf(ty, of) => {
+            ExprCode::InstanceOf(ty, of) => {
                 let value = self.value(of)?;
                 Ok(Value::Bool(self.is_instance(value, ty)))
             }
-            Ex::Concat(parts) => {
+            ExprCode::Concat(parts) => {
                 let mut out = Vec::new();
                 for part in parts {
                     let value = self.value(part)?;
@@ -333,7 +333,7 @@ impl Machine<'_> {
                 }
                 self.text(out)
             }
-            Ex::NewArray(element, sizes) => {
+            ExprCode::NewArray(element, sizes) => {
                 let mut counts = Vec::new();
                 for size in sizes {
                     let size = self.value(size)?;
@@ -344,14 +344,14 @@ impl Machine<'_> {
                 }
                 self.new_array(element, &counts)
             }
-            Ex::ArrayLiteral(element, items) => {
+            ExprCode::ArrayLiteral(element, items) => {
                 let mut values = Vec::new();
                 for item in items {
                     values.push(self.value(item)?);
                 }
                 self.alloc(Object::Array(element.clone(), values))
             }
-            Ex::Index(operands) => {
+            ExprCode::Index(operands) => {
                 let (array, index) = (self.value(&operands.0)?, self.value(&operands.1)?);
                 let index = self.int(index)?;
                 let at = self.array_index(array, index)?;
@@ -360,7 +360,7 @@ impl Machine<'_> {
                     _ => self.null_pointer(),
                 }
             }
-            Ex::SetIndex(operands) => {
+            ExprCode::SetIndex(operands) => {
                 let (array, index) = (self.value(&operands.0)?, self.value(&operands.1)?);
                 let (value, index) = (self.value(&operands.2)?, self.int(index)?);
                 let at = self.array_index(array, index)?;
@@ -371,21 +371,21 @@ impl Machine<'_> {
                 }
                 Ok(value)
             }
-            Ex::Length(of) => {
+            ExprCode::Length(of) => {
                 let array = self.value(of)?;
                 match self.peek(array) {
                     Some(Object::Array(_, items)) => Ok(Value::Int(items.len() as i32)),
                     _ => self.null_pointer(),
                 }
             }
-            Ex::Seq(parts) => {
+            ExprCode::Seq(parts) => {
                 let mut last = Value::Null;
                 for part in parts {
                     last = self.value(part)?;
                 }
                 Ok(last)
             }
-            Ex::Lambda(at) => {
+            ExprCode::Lambda(at) => {
                 let program = self.program;
                 let Some(lambda) = program.lambdas.get(*at as usize) else { return self.null_pointer() };
                 let captured = lambda.captured.iter().map(|slot| self.local(*slot)).collect();
@@ -495,7 +495,7 @@ impl Machine<'_> {
         let touched = code.captured.iter().copied().chain(own);
         let before: Vec<(u16, Value)> = touched.map(|slot| (slot, self.local(slot))).collect();
         slots.for_each(|(slot, value)| self.set(*slot, *value));
-        let outcome = self.deeper(|machine| machine.run(&code.body));
+        let outcome = self.nested(|machine| machine.run(&code.body));
         before.into_iter().for_each(|(slot, value)| self.set(slot, value));
         match outcome? {
             Flow::Return(value) => Ok(value),

@@ -84,7 +84,7 @@ impl Machine<'_> {
             }
             Some(Object::Entry(_, key, of)) => {
                 let (key, of) = (*key, *of);
-                return self.deeper(|machine| {
+                return self.nested(|machine| {
                     machine.show(key, out)?;
                     out.push(u16::from(b'='));
                     machine.show(of, out)
@@ -100,11 +100,11 @@ impl Machine<'_> {
             }
             Some(Object::List(_) | Object::Set(_)) => {
                 let items = self.items(value)?;
-                return self.deeper(|machine| machine.show_all(&items, "[", "]", out));
+                return self.nested(|machine| machine.show_all(&items, "[", "]", out));
             }
             Some(Object::Map(table)) => {
                 let entries = table.entries();
-                return self.deeper(|machine| {
+                return self.nested(|machine| {
                     out.push(u16::from(b'{'));
                     for (at, (key, value)) in entries.into_iter().enumerate() {
                         if at > 0 {

@@ -18,7 +18,7 @@ use protocol::wire::Text;
 use protocol::{Compression, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 use transport::{Output, Received};
 
-use super::{Address, NativeSession};
+use super::{ReplyTarget, NativeSession};
 use crate::authenticator::AuthOutcome;
 use crate::details::Stage;
 use crate::handler::{ConnectionInfo, RequestHandler};
@@ -47,7 +47,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
     /// Answers a request that is not the handler's, or comes at the wrong time.
     pub(super) fn handshake(&mut self, envelope: RequestEnvelope, out: &mut Output) -> Received<RequestEnvelope> {
         let RequestEnvelope { version, stream, request, .. } = envelope;
-        let (to, opcode) = (Address { stream, version }, request.opcode());
+        let (to, opcode) = (ReplyTarget { stream, version }, request.opcode());
         let refused = match (self.opened.stats.stage(), request) {
             (Stage::Established | Stage::Ready, Request::Options) => {
                 let supported = Response::Supported(self.shared.supported.clone());
@@ -66,17 +66,17 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         self.refuse_message(to, refused, out)
     }
 
-    fn reply(&mut self, to: Address, response: impl Into<Response>, out: &mut Output) -> Received<RequestEnvelope> {
+    fn reply(&mut self, to: ReplyTarget, response: impl Into<Response>, out: &mut Output) -> Received<RequestEnvelope> {
         self.push_as(&ResponseEnvelope::new(to.stream, response), to.version, out);
         Received::Answered
     }
 
-    fn refuse_message(&mut self, to: Address, text: String, out: &mut Output) -> Received<RequestEnvelope> {
+    fn refuse_message(&mut self, to: ReplyTarget, text: String, out: &mut Output) -> Received<RequestEnvelope> {
         self.push_as(&ResponseEnvelope::new(to.stream, ErrorMessage::protocol(text)), to.version, out);
         Received::Refused
     }
 
-    fn start(&mut self, to: Address, startup: &Startup, out: &mut Output) -> Received<RequestEnvelope> {
+    fn start(&mut self, to: ReplyTarget, startup: &Startup, out: &mut Output) -> Received<RequestEnvelope> {
         let version = to.version;
         let compression = match check_startup(startup, version) {
             Ok(compression) => compression,
@@ -168,7 +168,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         true
     }
 
-    fn register(&mut self, to: Address, register: &Register, out: &mut Output) -> Received<RequestEnvelope> {
+    fn register(&mut self, to: ReplyTarget, register: &Register, out: &mut Output) -> Received<RequestEnvelope> {
         for event in &register.events {
             self.opened.link.ask_for(*event as u8);
         }

@@ -27,7 +27,7 @@ fn keyspace(name: &str) -> KeyspaceMetadata {
         replication: Replication::simple(1),
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: BTreeMap::new(),
         aggregates: BTreeMap::new(),
         is_virtual: false,

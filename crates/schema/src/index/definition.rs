@@ -133,11 +133,11 @@ impl IndexDefinition {
     }
 
     /// The class of the index.
-    pub fn answering(&self) -> Answering {
+    pub fn class(&self) -> IndexClass {
         match (&self.sasi, &self.attached) {
-            (Some(_), _) => Answering::Sasi,
-            (None, Some(_)) => Answering::Attached,
-            (None, None) => Answering::Legacy,
+            (Some(_), _) => IndexClass::Sasi,
+            (None, Some(_)) => IndexClass::Attached,
+            (None, None) => IndexClass::Legacy,
         }
     }
 
@@ -149,11 +149,11 @@ impl IndexDefinition {
     /// The term by which an index finds a value: its byte-comparable form, of text in the form of
     /// the index. Two values that are equal by their type have one term.
     pub fn term(&self, value: Bytes) -> DecoratedKey {
-        self.table.decorate(self.formed(&value))
+        self.table.decorate(self.apply_text_form(&value))
     }
 
     /// A text in the form of the index.
-    pub fn formed(&self, value: &Bytes) -> Bytes {
+    pub fn apply_text_form(&self, value: &Bytes) -> Bytes {
         match self.attached {
             Some(form) if !form.is_plain() && is_text(&self.column.ty, self.part) => {
                 Bytes::from(form.apply(value).into_owned())
@@ -164,8 +164,8 @@ impl IndexDefinition {
 
     /// Whether a value has an entry. As in Cassandra, an empty number, address or UUID has none in
     /// a storage-attached index, and is left out of what a read gives beside ([`excludes_empty`]).
-    pub fn takes(&self, value: &[u8]) -> bool {
-        if !value.is_empty() || self.answering() != Answering::Attached {
+    pub fn has_entry_for(&self, value: &[u8]) -> bool {
+        if !value.is_empty() || self.class() != IndexClass::Attached {
             return true;
         }
         let (names, values) = cell_types(&self.column.ty);
@@ -215,7 +215,7 @@ fn has_one_value(part: IndexPart) -> bool {
 /// The class of the indexes that answer a statement. Where several could, those of one class do, as
 /// in Cassandra with its defaults: SASI before legacy ones, storage-attached ones last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Answering {
+pub enum IndexClass {
     /// SASI indexes.
     Sasi,
     /// A legacy index.
@@ -225,7 +225,7 @@ pub enum Answering {
     Attached,
 }
 
-impl Answering {
+impl IndexClass {
     /// The class that answers conditions, given as columns with their operators.
     pub fn of<'c>(
         table: &TableMetadata,
@@ -235,7 +235,7 @@ impl Answering {
             table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false)).collect();
         let classes = conditions.flat_map(|(column, operator)| {
             let is_able = move |one: &&IndexDefinition| one.column.name == column.name && one.supports(operator);
-            definitions.iter().filter(is_able).map(IndexDefinition::answering)
+            definitions.iter().filter(is_able).map(IndexDefinition::class)
         });
         classes.min().unwrap_or(Self::Attached)
     }
@@ -257,20 +257,20 @@ pub fn text_form(
     table: &TableMetadata,
     column: &ColumnMetadata,
     operator: IndexOperator,
-    answering: Answering,
+    index_class: IndexClass,
 ) -> Option<TextForm> {
-    let is_kept = |index: &&IndexMetadata| match answering {
-        Answering::Sasi => is_sasi(index),
-        Answering::Legacy => false,
-        Answering::Attached => is_attached(index),
+    let is_kept = |index: &&IndexMetadata| match index_class {
+        IndexClass::Sasi => is_sasi(index),
+        IndexClass::Legacy => false,
+        IndexClass::Attached => is_attached(index),
     };
     let forms = table.indexes.values().filter(is_kept).filter_map(|index| {
         let (word, name) = parse_target(index.options.get("target")?);
         if name != column.name || !answers(part_of(column, word, index.kind)?, &column.ty, operator) {
             return None;
         }
-        match answering {
-            Answering::Sasi => Sasi::of(index, &column.ty).map(|sasi| sasi.form),
+        match index_class {
+            IndexClass::Sasi => Sasi::of(index, &column.ty).map(|sasi| sasi.form),
             _ => Some(TextForm::of(index)),
         }
     });
@@ -520,9 +520,9 @@ mod tests {
     #[test]
     fn text_has_the_form_of_the_index_that_answers() {
         use IndexOperator::{Contains, ContainsKey, Eq};
-        let has_form = |table: &TableMetadata, column: &str, operator, answering| {
+        let has_form = |table: &TableMetadata, column: &str, operator, index_class| {
             let column = table.column_by_name(column).expect("a column");
-            text_form(table, column, operator, answering).is_some()
+            text_form(table, column, operator, index_class).is_some()
         };
         let keyed = table(&[
             ("keys", IndexKind::Custom, "keys(m)", true),
@@ -530,22 +530,22 @@ mod tests {
             ("text", IndexKind::Custom, "t", true),
         ]);
         assert!(has_text_forms(&keyed));
-        assert!(has_form(&keyed, "m", ContainsKey, Answering::Attached));
-        assert!(!has_form(&keyed, "m", Contains, Answering::Attached));
+        assert!(has_form(&keyed, "m", ContainsKey, IndexClass::Attached));
+        assert!(!has_form(&keyed, "m", Contains, IndexClass::Attached));
         // an entry of the map
-        assert!(!has_form(&keyed, "m", Eq, Answering::Attached));
-        assert!(has_form(&keyed, "t", Eq, Answering::Attached));
-        assert!(!has_form(&keyed, "t", Eq, Answering::Legacy));
+        assert!(!has_form(&keyed, "m", Eq, IndexClass::Attached));
+        assert!(has_form(&keyed, "t", Eq, IndexClass::Attached));
+        assert!(!has_form(&keyed, "t", Eq, IndexClass::Legacy));
 
         let both =
             table(&[("attached", IndexKind::Custom, "t", true), ("legacy", IndexKind::Composites, "values(m)", false)]);
         let conditions = |wanted: &[(&str, IndexOperator)]| {
             let column = |name: &str| both.column_by_name(name).expect("a column");
-            Answering::of(&both, wanted.iter().map(|(name, operator)| (column(name), *operator)))
+            IndexClass::of(&both, wanted.iter().map(|(name, operator)| (column(name), *operator)))
         };
-        assert_eq!(conditions(&[("t", Eq)]), Answering::Attached);
-        assert_eq!(conditions(&[("t", Eq), ("m", Contains)]), Answering::Legacy);
-        assert_eq!(conditions(&[("t", Eq), ("m", ContainsKey)]), Answering::Attached);
+        assert_eq!(conditions(&[("t", Eq)]), IndexClass::Attached);
+        assert_eq!(conditions(&[("t", Eq), ("m", Contains)]), IndexClass::Legacy);
+        assert_eq!(conditions(&[("t", Eq), ("m", ContainsKey)]), IndexClass::Attached);
         assert!(!has_text_forms(&table(&[("legacy", IndexKind::Composites, "t", false)])));
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::rows_form::{SchemaRow, SchemaTable, rows_of, values};
+use crate::system_schema::{SchemaRow, SchemaTable, rows_of, values};
 use crate::{id::TableId, type_text};
 
 const SCHEMA_ROWS: &str = include_str!("../../testdata/system/system_schema.jsonl");

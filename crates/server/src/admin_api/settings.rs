@@ -33,7 +33,7 @@ fn set_trace_probability(admin: &NodeAdmin, request: &SetTraceProbability) -> Re
 }
 
 fn reload_certificates(admin: &NodeAdmin, _: &ReloadCertificates) -> Result<()> {
-    let problems = admin.services.certificates.look(&admin.cluster().env, true);
+    let problems = admin.services.certificates.reload(&admin.cluster().env, true);
     if problems.is_empty() { Ok(()) } else { Err(failed(problems.join("\n"))) }
 }
 

@@ -14,7 +14,7 @@ use config::AuthCache;
 use env::Instant;
 
 /// Longest time for which a caller uses an entry that is due before it asks the cache again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Values by role, and the settings that say how long each of them may be used.
 pub(super) struct Cache<V> {
@@ -39,7 +39,7 @@ struct Entry<V> {
 /// The state of a cache before a read. The result of the read is kept only if the cache still has
 /// this state.
 #[derive(Clone, Copy)]
-pub(super) struct Before {
+pub(super) struct ReadStart {
     emptied: u64,
     now: Instant,
 }
@@ -48,13 +48,13 @@ pub(super) struct Before {
 pub(super) type Timed<V> = (V, Instant);
 
 /// The answer of a cache to a key.
-pub(super) enum Kept<V> {
+pub(super) enum CacheLookup<V> {
     /// Nothing that may be used.
     Nothing,
     /// A value that may be used.
     Fresh(Timed<V>),
     /// A value that may be used, and that the caller has read again beside its request. Other
-    /// callers get the value as [`Kept::Fresh`] until the read has ended ([`Cache::put`],
+    /// callers get the value as [`CacheLookup::Fresh`] until the read has ended ([`Cache::put`],
     /// [`Cache::end_renewal`]).
     Due(Timed<V>),
 }
@@ -67,28 +67,28 @@ impl<V: Clone> Cache<V> {
     }
 
     /// Looks a key up.
-    pub fn get(&self, key: &str, now: Instant) -> Kept<V> {
+    pub fn get(&self, key: &str, now: Instant) -> CacheLookup<V> {
         self.with(|state| {
             let (validity, update_interval) = (state.settings.validity, state.settings.renewal_age());
-            let Some(entry) = state.entries.get(key) else { return Kept::Nothing };
+            let Some(entry) = state.entries.get(key) else { return CacheLookup::Nothing };
             let age = now.since(entry.read);
             if age >= validity {
-                return Kept::Nothing;
+                return CacheLookup::Nothing;
             }
             if age < update_interval {
-                return Kept::Fresh((entry.value.clone(), entry.read.plus(validity.min(update_interval))));
+                return CacheLookup::Fresh((entry.value.clone(), entry.read.plus(validity.min(update_interval))));
             }
-            let timed = (entry.value.clone(), entry.read.plus(validity).min(now.plus(LOOK_AGAIN)));
+            let timed = (entry.value.clone(), entry.read.plus(validity).min(now.plus(RECHECK_INTERVAL)));
             match state.renewing.insert(key.to_owned()) {
-                true => Kept::Due(timed),
-                false => Kept::Fresh(timed),
+                true => CacheLookup::Due(timed),
+                false => CacheLookup::Fresh(timed),
             }
         })
     }
 
     /// The state before a read that begins now.
-    pub fn before(&self, now: Instant) -> Before {
-        self.with(|state| Before { emptied: state.emptied, now })
+    pub fn start_read(&self, now: Instant) -> ReadStart {
+        self.with(|state| ReadStart { emptied: state.emptied, now })
     }
 
     /// The read of an entry that was due has ended, or did not begin: the next use may begin
@@ -98,20 +98,20 @@ impl<V: Clone> Cache<V> {
     }
 
     /// Keeps what was read, and says until when it may be used.
-    pub fn put(&self, key: &str, value: V, before: Before) -> Instant {
+    pub fn put(&self, key: &str, value: V, read_start: ReadStart) -> Instant {
         self.with(|state| {
             let AuthCache { validity, entries_max, .. } = state.settings;
             let update_interval = state.settings.renewal_age();
             state.renewing.remove(key);
-            if validity.is_zero() || entries_max == 0 || state.emptied != before.emptied {
-                return before.now;
+            if validity.is_zero() || entries_max == 0 || state.emptied != read_start.emptied {
+                return read_start.now;
             }
-            state.entries.insert(key.to_owned(), Entry { value, read: before.now });
+            state.entries.insert(key.to_owned(), Entry { value, read: read_start.now });
             if state.entries.len() > entries_max {
                 let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.read).map(|(key, _)| key.clone());
                 oldest.map(|key| state.entries.remove(&key));
             }
-            before.now.plus(validity.min(update_interval))
+            read_start.now.plus(validity.min(update_interval))
         })
     }
 
@@ -175,14 +175,14 @@ mod tests {
     }
 
     fn put(cache: &Cache<u32>, key: &str, value: u32, now: u64) -> Instant {
-        cache.put(key, value, cache.before(at(now)))
+        cache.put(key, value, cache.start_read(at(now)))
     }
 
     fn shown(cache: &Cache<u32>, key: &str, now: u64) -> String {
         match cache.get(key, at(now)) {
-            Kept::Nothing => "nothing".to_owned(),
-            Kept::Fresh((value, until)) => format!("{value} until {}", until.as_nanos() / 1_000_000_000),
-            Kept::Due((value, until)) => format!("{value}, due, until {}", until.as_nanos() / 1_000_000_000),
+            CacheLookup::Nothing => "nothing".to_owned(),
+            CacheLookup::Fresh((value, until)) => format!("{value} until {}", until.as_nanos() / 1_000_000_000),
+            CacheLookup::Due((value, until)) => format!("{value}, due, until {}", until.as_nanos() / 1_000_000_000),
         }
     }
 
@@ -236,9 +236,9 @@ mod tests {
     #[test]
     fn what_was_read_before_the_cache_was_emptied_is_not_kept() {
         let cache = cache(10, 10, 100);
-        let before = cache.before(at(100));
+        let read_start = cache.start_read(at(100));
         cache.forget(None);
-        assert_eq!(cache.put("a", 1, before), at(100));
+        assert_eq!(cache.put("a", 1, read_start), at(100));
         assert_eq!(shown(&cache, "a", 100), "nothing");
         put(&cache, "a", 2, 101);
         cache.forget(Some("b"));

@@ -8,7 +8,7 @@ use env::Instant;
 
 use super::cache::Cache;
 use super::roles::Auth;
-use super::shared::Shared;
+use super::shared::RingRoles;
 
 /// A cache, whatever it holds.
 pub(super) trait AnyCache {
@@ -40,46 +40,46 @@ impl<V: Clone> AnyCache for Cache<V> {
     }
 }
 
-fn cache(shared: &Shared, kind: AuthCacheKind) -> &dyn AnyCache {
+fn cache(ring_roles: &RingRoles, kind: AuthCacheKind) -> &dyn AnyCache {
     match kind {
-        AuthCacheKind::Credentials => &shared.credentials,
-        AuthCacheKind::NetworkPermissions => &shared.datacenters,
-        AuthCacheKind::Permissions => &shared.permissions,
-        AuthCacheKind::Roles => &shared.roles,
+        AuthCacheKind::Credentials => &ring_roles.credentials,
+        AuthCacheKind::NetworkPermissions => &ring_roles.datacenters,
+        AuthCacheKind::Permissions => &ring_roles.permissions,
+        AuthCacheKind::Roles => &ring_roles.roles,
     }
 }
 
 impl Auth {
     /// The settings of a cache; None: this node is alone and has no such cache.
     pub fn cache_settings(&self, kind: AuthCacheKind) -> Option<AuthCache> {
-        self.shared().map(|shared| cache(shared, kind).settings())
+        self.ring_roles().map(|ring_roles| cache(ring_roles, kind).settings())
     }
 
     /// Changes the settings of a cache until the next start.
     pub fn set_cache(&self, kind: AuthCacheKind, settings: AuthCache) {
-        if let Some(shared) = self.shared() {
-            cache(shared, kind).set(settings);
-            self.forget_standings();
+        if let Some(ring_roles) = self.ring_roles() {
+            cache(ring_roles, kind).set(settings);
+            self.forget_user_access();
         }
     }
 
     /// A cache forgets a role, or everything.
     pub fn invalidate(&self, kind: AuthCacheKind, role: Option<&str>) {
-        if let Some(shared) = self.shared() {
-            cache(shared, kind).forget(role);
-            self.forget_standings();
+        if let Some(ring_roles) = self.ring_roles() {
+            cache(ring_roles, kind).forget(role);
+            self.forget_user_access();
         }
     }
 
     /// The roles that a cache has an entry for.
     pub fn cached_roles(&self, kind: AuthCacheKind, now: Instant) -> Vec<String> {
-        self.shared().map(|shared| cache(shared, kind).roles(now)).unwrap_or_default()
+        self.ring_roles().map(|ring_roles| cache(ring_roles, kind).roles(now)).unwrap_or_default()
     }
 
     /// The roles that the cache of permissions has an entry for, each with the resources that the
     /// role has permissions on, its own or inherited.
     pub fn cached_permissions(&self, now: Instant) -> BTreeSet<(String, String)> {
-        let cached = self.shared().map(|shared| shared.permissions.values(now)).unwrap_or_default();
+        let cached = self.ring_roles().map(|ring_roles| ring_roles.permissions.values(now)).unwrap_or_default();
         let resources = cached.iter().flat_map(|(role, permissions)| {
             let of_roles = permissions.values().flat_map(|resources| resources.keys());
             of_roles.map(move |resource| (role.clone(), resource.clone()))

@@ -23,7 +23,7 @@ pub(super) const TABLES: [&str; 5] =
     ["roles", "role_permissions", "network_permissions", "cidr_groups", "identity_to_role"];
 
 /// Live rows with their keys.
-pub(super) type Found = Vec<(DecoratedKey, Row)>;
+pub(super) type AuthRows = Vec<(DecoratedKey, Row)>;
 
 /// The roles as this node's own tables have them now. Reads all of them: not on a worker.
 pub(super) fn load(node: &Node, settings: AuthSettings) -> Result<Roles, ReadError> {
@@ -36,7 +36,7 @@ pub(super) fn load(node: &Node, settings: AuthSettings) -> Result<Roles, ReadErr
 }
 
 /// Adds the rows of one of the tables to roles.
-pub(super) fn add(roles: &mut Roles, table: &Arc<TableMetadata>, found: &Found) {
+pub(super) fn add(roles: &mut Roles, table: &Arc<TableMetadata>, found: &AuthRows) {
     for (key, row) in found {
         let key = string(&key.key);
         match table.name.as_str() {

@@ -46,7 +46,7 @@ impl Passwords {
     /// The hash of a password, as `system_auth.roles` holds it. Err: too many wait.
     pub async fn hash(&self, password: String) -> Result<String, String> {
         let salt = self.salt();
-        self.in_turn(move || hashed(&password, salt)).await?.ok_or_else(|| "The password cannot be hashed".to_owned())
+        self.run_in_slot(move || hashed(&password, salt)).await?.ok_or_else(|| "The password cannot be hashed".to_owned())
     }
 
     /// Hashes a password on this thread. None: it could not be hashed.
@@ -56,8 +56,8 @@ impl Passwords {
 
     /// Whether the password is that of the hash. Without a hash the answer is no, and takes as
     /// long: otherwise its time would tell which roles exist. Err: too many wait.
-    pub async fn fits(&self, password: String, hash: Option<String>) -> Result<bool, String> {
-        self.in_turn(move || {
+    pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, String> {
+        self.run_in_slot(move || {
             let (hash, is_real) = hash.map_or((NOBODYS_HASH.to_owned(), false), |hash| (hash, true));
             let fits = bcrypt::verify(&password, &hash).unwrap_or_else(|error| {
                 tracing::warn!(%error, "invalid password hash encountered, rejecting user");
@@ -74,7 +74,7 @@ impl Passwords {
         salt
     }
 
-    async fn in_turn<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    async fn run_in_slot<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
         let too_many = || "Too many logins wait for their password to be checked".to_owned();
         let _waiting = Waiting(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= LOGINS_WAITING_MAX {

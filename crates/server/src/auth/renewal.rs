@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use env::{Env, MakeLocal};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::shared::Shared;
+use super::shared::RingRoles;
 
 /// Most entries that wait to be read. A further entry is left out, and asked for again when it is
 /// used the next time.
@@ -22,7 +22,7 @@ const AT_ONCE_MAX: usize = 16;
 
 /// The cache of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Of {
+pub(super) enum RenewedCache {
     Roles,
     Credentials,
     Permissions,
@@ -31,24 +31,24 @@ pub(super) enum Of {
 
 /// An entry that is due.
 pub(super) struct Renewal {
-    pub of: Of,
+    pub of: RenewedCache,
     pub key: String,
 }
 
-/// Starts the thread. The thread ends when the sender of `due`, which is a field of [`Shared`], is
-/// dropped.
-pub(super) fn start(env: &Env, shared: Weak<Shared>, due: mpsc::Receiver<Renewal>) {
-    let make: MakeLocal = Box::new(move || Box::pin(renew_all(shared, due)));
+/// Starts the thread. The thread ends when the sender of `due`, which is a field of [`RingRoles`],
+/// is dropped.
+pub(super) fn start(env: &Env, ring_roles: Weak<RingRoles>, due: mpsc::Receiver<Renewal>) {
+    let make: MakeLocal = Box::new(move || Box::pin(renew_all(ring_roles, due)));
     drop(env.tasks.spawn_local_worker("auth", make));
 }
 
-async fn renew_all(shared: Weak<Shared>, mut due: mpsc::Receiver<Renewal>) {
+async fn renew_all(ring_roles: Weak<RingRoles>, mut due: mpsc::Receiver<Renewal>) {
     let room = Arc::new(Semaphore::new(AT_ONCE_MAX));
     while let Some(renewal) = due.recv().await {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(ring_roles) = ring_roles.upgrade() else { return };
         tokio::task::spawn_local(async move {
-            shared.renew(&renewal).await;
+            ring_roles.renew(&renewal).await;
             drop(permit);
         });
     }

@@ -4,13 +4,13 @@
 //! again before the write is answered, off the workers and one read at a time, so the snapshot is
 //! never older than what a client has been told. A request that changes them may end before its
 //! read, when its client goes away: then the next request that needs the roles reads the tables
-//! ([`Changing`]). Rows also change without a request, by a TTL or an import: these are seen after
-//! the shortest validity of the configuration. In a ring the rows are on some of the nodes: they
-//! are read at a level and kept for a while ([`super::shared`]), and a write through another node
-//! is seen when that time has passed. A write through this node empties the caches.
+//! ([`RoleChange`]). Rows also change without a request, by a TTL or an import: these are seen
+//! after the shortest validity of the configuration. In a ring the rows are on some of the nodes:
+//! they are read at a level and kept for a while ([`super::shared`]), and a write through another
+//! node is seen when that time has passed. A write through this node empties the caches.
 //!
-//! The permissions of a user now are a [`Standing`]. Each connection keeps one and asks again when
-//! it no longer holds. Agrees in role with
+//! The permissions of a user now are a [`UserAccess`]. Each connection keeps one and asks again
+//! when it no longer holds. Agrees in role with
 //! `org.apache.cassandra.auth.{Roles,RolesCache,PermissionsCache,NetworkPermissionsCache}`.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use super::first_password::FirstPassword;
 use super::load::{KEYSPACE, load};
 use super::passwords::Passwords;
 use super::setup::{self, Setup};
-use super::shared::{Shared, Unknown};
+use super::shared::{RingRoles, UnknownPermissions};
 
 /// Shortest time between two reads of the tables on a node alone when no change asks for a read.
 /// The configuration may say zero; otherwise every request would then read all roles.
@@ -41,37 +41,37 @@ const VALIDITY_MIN: Duration = Duration::from_secs(1);
 /// more; without the limit the map would grow for ever.
 const USERS_MAX: usize = 1024;
 
-/// The permissions of a user, for as long as they hold ([`Auth::holds`]).
+/// The permissions of a user, for as long as they hold ([`Auth::is_valid`]).
 #[derive(Clone)]
-pub struct Standing {
+pub struct UserAccess {
     /// The permissions. Each request of the user is checked against them.
     pub access: Arc<Access>,
-    /// [`Auth::generation`] when the standing was worked out. In a later generation the standing
+    /// [`Auth::generation`] when the access was worked out. In a later generation the access
     /// does not hold.
     generation: u64,
-    /// The standing holds before this time.
+    /// The access holds before this time.
     until: Instant,
-    /// The time at which the standing was worked out.
+    /// The time at which the access was worked out.
     made: Instant,
 }
 
 /// A user who has logged in.
 #[derive(Default)]
 struct User {
-    standing: Mutex<Option<Standing>>,
-    /// Held while the standing is worked out: requests that wait for it take the same result.
+    user_access: Mutex<Option<UserAccess>>,
+    /// Held while the access is worked out: requests that wait for it take the same result.
     turn: tokio::sync::Mutex<()>,
 }
 
 /// The place where the roles are stored.
-enum Source {
+enum RoleSource {
     /// On this node, which is alone.
-    Alone(Alone),
+    Local(LocalRoles),
     /// On some nodes of the ring.
-    Ring(Arc<Shared>),
+    Ring(Arc<RingRoles>),
 }
 
-struct Alone {
+struct LocalRoles {
     current: ArcSwap<Snapshot>,
     /// Number of changes of the tables that have ended without a read of the tables behind them.
     unread: AtomicU64,
@@ -84,41 +84,41 @@ struct Alone {
 /// The tables of a node alone at one moment.
 struct Snapshot {
     roles: Arc<Roles>,
-    /// [`Alone::unread`] before the tables were read.
+    /// [`LocalRoles::unread`] before the tables were read.
     unread: u64,
     /// The snapshot holds before this time.
     until: Instant,
 }
 
-impl Alone {
+impl LocalRoles {
     /// Whether the snapshot has every change of the tables that is known here.
     fn is_complete(&self, snapshot: &Snapshot) -> bool {
         snapshot.unread == self.unread.load(Ordering::Acquire)
     }
 }
 
-/// A change of `system_auth` by a request. If the value is dropped before [`Changing::done`] has
-/// read the tables, because the request fails or its client goes away, the next request that needs
-/// the roles reads them: the change may be in force all the same.
+/// A change of `system_auth` by a request. If the value is dropped before [`RoleChange::finish`]
+/// has read the tables, because the request fails or its client goes away, the next request that
+/// needs the roles reads them: the change may be in force all the same.
 #[must_use]
-pub struct Changing<'a> {
+pub struct RoleChange<'a> {
     auth: &'a Auth,
     is_read: bool,
 }
 
-impl Changing<'_> {
+impl RoleChange<'_> {
     /// The change is in force: the roles and permissions that are known here are read again.
-    pub async fn done(mut self) -> Result<(), CqlError> {
+    pub async fn finish(mut self) -> Result<(), CqlError> {
         self.auth.reload().await?;
         self.is_read = true;
         Ok(())
     }
 }
 
-impl Drop for Changing<'_> {
+impl Drop for RoleChange<'_> {
     fn drop(&mut self) {
         if !self.is_read {
-            self.auth.lose_sight();
+            self.auth.mark_unread();
         }
     }
 }
@@ -127,7 +127,7 @@ impl Drop for Changing<'_> {
 pub struct Auth {
     node: Arc<Node>,
     settings: AuthSettings,
-    source: Source,
+    source: RoleSource,
     /// Grows when the permissions of all users have to be worked out again.
     generation: AtomicU64,
     /// The users that have logged in, by name.
@@ -161,8 +161,8 @@ impl Auth {
         };
         let passwords = Passwords::new(&node.env, config.threads);
         let source = match node.identity.joins {
-            true => Source::Ring(Shared::start(Arc::clone(&node), settings.clone(), config)),
-            false => Source::Alone(open_alone(&node, &settings, config, &passwords, &first_password)?),
+            true => RoleSource::Ring(RingRoles::start(Arc::clone(&node), settings.clone(), config)),
+            false => RoleSource::Local(open_local_roles(&node, &settings, config, &passwords, &first_password)?),
         };
         Ok(Arc::new(Self {
             node,
@@ -188,84 +188,84 @@ impl Auth {
     }
 
     /// Whether writes to tables of this keyspace may change the roles.
-    pub fn follows(keyspace: &str) -> bool {
+    pub fn is_auth_keyspace(keyspace: &str) -> bool {
         keyspace == KEYSPACE
     }
 
     /// A request is going to write `system_auth`.
-    pub fn changing(&self) -> Changing<'_> {
-        Changing { auth: self, is_read: false }
+    pub fn begin_change(&self) -> RoleChange<'_> {
+        RoleChange { auth: self, is_read: false }
     }
 
-    /// Whether a standing still says what its user may do.
-    pub fn holds(&self, standing: &Standing, now: Instant) -> bool {
-        standing.generation == self.generation.load(Ordering::Acquire) && now < standing.until
+    /// Whether the access of a user still says what the user may do.
+    pub fn is_valid(&self, user_access: &UserAccess, now: Instant) -> bool {
+        user_access.generation == self.generation.load(Ordering::Acquire) && now < user_access.until
     }
 
     /// The permissions of a user now. Where they cannot be read, the access knows why.
-    pub async fn standing(&self, name: &Arc<str>) -> Standing {
+    pub async fn user_access(&self, name: &Arc<str>) -> UserAccess {
         let user = self.user(name);
         let asked = self.node.env.now();
         let _turn = user.turn.lock().await;
-        let known = user.standing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = user.user_access.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known
-            && (self.holds(&known, asked) || self.was_made_since(&known, asked))
+            && (self.is_valid(&known, asked) || self.was_made_since(&known, asked))
         {
             return known;
         }
-        let standing = self.work_out(name).await;
-        *user.standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(standing.clone());
-        standing
+        let user_access = self.derive_access(name).await;
+        *user.user_access.lock().unwrap_or_else(PoisonError::into_inner) = Some(user_access.clone());
+        user_access
     }
 
-    fn was_made_since(&self, standing: &Standing, asked: Instant) -> bool {
-        standing.generation == self.generation.load(Ordering::Acquire) && standing.made >= asked
+    fn was_made_since(&self, user_access: &UserAccess, asked: Instant) -> bool {
+        user_access.generation == self.generation.load(Ordering::Acquire) && user_access.made >= asked
     }
 
     fn user(&self, name: &Arc<str>) -> Arc<User> {
         user_of(&mut self.users.lock().unwrap_or_else(PoisonError::into_inner), name)
     }
 
-    async fn work_out(&self, name: &str) -> Standing {
+    async fn derive_access(&self, name: &str) -> UserAccess {
         // before the roles are read: otherwise a change in between would be missed
         let generation = self.generation.load(Ordering::Acquire);
         let (access, until) = match &self.source {
-            Source::Alone(alone) => {
-                let snapshot = self.snapshot(alone).await;
+            RoleSource::Local(local) => {
+                let snapshot = self.snapshot(local).await;
                 (snapshot.roles.access(name), snapshot.until)
             }
-            Source::Ring(shared) => match shared.user(name).await {
+            RoleSource::Ring(ring_roles) => match ring_roles.user(name).await {
                 Ok((roles, until)) => (roles.access(name), until),
-                Err(Unknown(why)) => (Access::unknown(&self.settings, name, why), self.node.env.now()),
+                Err(UnknownPermissions(why)) => (Access::unknown(&self.settings, name, why), self.node.env.now()),
             },
         };
-        Standing { access: Arc::new(access), generation, until, made: self.node.env.now() }
+        UserAccess { access: Arc::new(access), generation, until, made: self.node.env.now() }
     }
 
     /// The roles that a statement needs, as they are now.
     pub async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
         match &self.source {
-            Source::Alone(alone) => Ok(Arc::clone(&self.snapshot(alone).await.roles)),
-            Source::Ring(shared) => shared.read(of).await.map(Arc::new),
+            RoleSource::Local(local) => Ok(Arc::clone(&self.snapshot(local).await.roles)),
+            RoleSource::Ring(ring_roles) => ring_roles.read(of).await.map(Arc::new),
         }
     }
 
     /// The hash of a role's password; None: it has none, or there is no such role.
     pub(super) async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
         match &self.source {
-            Source::Alone(alone) => {
-                let snapshot = self.snapshot(alone).await;
+            RoleSource::Local(local) => {
+                let snapshot = self.snapshot(local).await;
                 Ok(snapshot.roles.roles.get(role).and_then(|role| role.salted_hash.clone()))
             }
-            Source::Ring(shared) => shared.credentials_of(role).await,
+            RoleSource::Ring(ring_roles) => ring_roles.credentials_of(role).await,
         }
     }
 
     /// Whether a role may log in.
     pub(super) async fn can_login(&self, role: &str) -> Result<bool, CqlError> {
         match &self.source {
-            Source::Alone(alone) => Ok(self.snapshot(alone).await.roles.can_login(role)),
-            Source::Ring(shared) => shared.can_login(role).await,
+            RoleSource::Local(local) => Ok(self.snapshot(local).await.roles.can_login(role)),
+            RoleSource::Ring(ring_roles) => ring_roles.can_login(role).await,
         }
     }
 
@@ -273,77 +273,77 @@ impl Auth {
     /// are read again.
     async fn reload(&self) -> Result<(), CqlError> {
         match &self.source {
-            Source::Alone(alone) => {
-                let _turn = alone.reading.lock().await;
-                self.read_again(alone).await?;
+            RoleSource::Local(local) => {
+                let _turn = local.reading.lock().await;
+                self.read_again(local).await?;
             }
-            Source::Ring(shared) => shared.forget(),
+            RoleSource::Ring(ring_roles) => ring_roles.forget(),
         }
-        self.forget_standings();
+        self.forget_user_access();
         Ok(())
     }
 
     /// Notes that `system_auth` may have been written and was not read again.
-    fn lose_sight(&self) {
+    fn mark_unread(&self) {
         match &self.source {
-            Source::Alone(alone) => {
-                alone.unread.fetch_add(1, Ordering::AcqRel);
+            RoleSource::Local(local) => {
+                local.unread.fetch_add(1, Ordering::AcqRel);
             }
-            Source::Ring(shared) => shared.forget(),
+            RoleSource::Ring(ring_roles) => ring_roles.forget(),
         }
-        self.forget_standings();
+        self.forget_user_access();
     }
 
     /// The caches of the ring's roles; None: this node is alone.
-    pub(super) fn shared(&self) -> Option<&Shared> {
+    pub(super) fn ring_roles(&self) -> Option<&RingRoles> {
         match &self.source {
-            Source::Alone(_) => None,
-            Source::Ring(shared) => Some(shared),
+            RoleSource::Local(_) => None,
+            RoleSource::Ring(ring_roles) => Some(ring_roles),
         }
     }
 
     /// The permissions of each user are worked out again at his next request.
-    pub(super) fn forget_standings(&self) {
+    pub(super) fn forget_user_access(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The snapshot of a node alone, read again if it does not hold any more. One that is only old
     /// is read again by one request, and the others go on with it.
-    async fn snapshot(&self, alone: &Alone) -> Arc<Snapshot> {
-        let known = alone.current.load_full();
-        let is_complete = alone.is_complete(&known);
+    async fn snapshot(&self, local: &LocalRoles) -> Arc<Snapshot> {
+        let known = local.current.load_full();
+        let is_complete = local.is_complete(&known);
         if is_complete && self.node.env.now() < known.until {
             return known;
         }
-        let _turn = match alone.reading.try_lock() {
+        let _turn = match local.reading.try_lock() {
             Ok(turn) => turn,
             Err(_) if is_complete => return known,
-            Err(_) => alone.reading.lock().await,
+            Err(_) => local.reading.lock().await,
         };
         // another request may have read the tables while this one waited for its turn
-        let known = alone.current.load_full();
-        if alone.is_complete(&known) && self.node.env.now() < known.until {
+        let known = local.current.load_full();
+        if local.is_complete(&known) && self.node.env.now() < known.until {
             return known;
         }
-        let unread = alone.unread.load(Ordering::Acquire);
-        if self.read_again(alone).await.is_err() {
+        let unread = local.unread.load(Ordering::Acquire);
+        if self.read_again(local).await.is_err() {
             // not at once again: the disk or the threads have enough to do
             let until = self.node.env.now().plus(VALIDITY_MIN);
-            alone.current.store(Arc::new(Snapshot { roles: Arc::clone(&known.roles), unread, until }));
+            local.current.store(Arc::new(Snapshot { roles: Arc::clone(&known.roles), unread, until }));
         }
-        alone.current.load_full()
+        local.current.load_full()
     }
 
-    /// Reads the tables of a node alone; the caller holds [`Alone::reading`].
-    async fn read_again(&self, alone: &Alone) -> Result<(), CqlError> {
+    /// Reads the tables of a node alone; the caller holds [`LocalRoles::reading`].
+    async fn read_again(&self, local: &LocalRoles) -> Result<(), CqlError> {
         // before the tables are read: otherwise a change in between would be missed
-        let unread = alone.unread.load(Ordering::Acquire);
+        let unread = local.unread.load(Ordering::Acquire);
         let (node, settings) = (Arc::clone(&self.node), self.settings.clone());
         let loaded = self.node.env.blocking("roles", move || load(&node, settings)).await;
         match loaded {
             Ok(Ok(roles)) => {
-                let until = self.node.env.now().plus(alone.validity);
-                alone.current.store(Arc::new(Snapshot { roles: Arc::new(roles), unread, until }));
+                let until = self.node.env.now().plus(local.validity);
+                local.current.store(Arc::new(Snapshot { roles: Arc::new(roles), unread, until }));
                 Ok(())
             }
             Ok(Err(error)) => Err(stale(&error.to_string())),
@@ -367,28 +367,28 @@ fn stale(why: &str) -> CqlError {
     CqlError::Server(format!("system_auth was written but could not be read again ({why})"))
 }
 
-fn open_alone(
+fn open_local_roles(
     node: &Node,
     settings: &AuthSettings,
     config: &config::Auth,
     passwords: &Passwords,
     first: &FirstPassword,
-) -> Result<Alone, StorageError> {
+) -> Result<LocalRoles, StorageError> {
     let read = |error| StorageError::Refused { why: format!("system_auth cannot be read: {error}") };
     let mut roles = load(node, settings.clone()).map_err(read)?;
     if roles.roles.is_empty() && !node.is_read_only() {
         let hash = passwords.hash_now(&first.take(&node.env)).unwrap_or_default();
-        let rows: Vec<_> = setup::default_superuser(node, &hash).into_iter().collect();
+        let rows: Vec<_> = setup::default_superuser_row(node, &hash).into_iter().collect();
         node.write_system_rows(&rows)?;
-        setup::tell_created();
+        setup::log_created();
         roles = load(node, settings.clone()).map_err(read)?;
     } else {
-        setup::tell_kept(first);
+        setup::log_kept(first);
     }
     let shortest = config.roles.validity.min(config.permissions.validity).min(config.credentials.validity);
     let validity = shortest.max(VALIDITY_MIN);
     let snapshot = Snapshot { roles: Arc::new(roles), unread: 0, until: node.env.now().plus(validity) };
-    Ok(Alone {
+    Ok(LocalRoles {
         current: ArcSwap::from_pointee(snapshot),
         unread: AtomicU64::new(0),
         validity,

@@ -44,7 +44,7 @@ pub(super) fn start(node: &Arc<Node>, password: FirstPassword, is_alone: bool) -
         Box::pin(async move {
             tokio::select! {
                 _ = stopped => {}
-                () = looks(env, weak, password, first_delay) => {}
+                () = run(env, weak, password, first_delay) => {}
             }
         })
     });
@@ -53,12 +53,12 @@ pub(super) fn start(node: &Arc<Node>, password: FirstPassword, is_alone: bool) -
 }
 
 /// Looks until the ring has roles, or the node is gone.
-async fn looks(env: env::Env, node: Weak<Node>, first: FirstPassword, first_delay: Duration) {
+async fn run(env: env::Env, node: Weak<Node>, first: FirstPassword, first_delay: Duration) {
     let (mut password, mut delay) = (None, first_delay);
     loop {
         env.sleep(std::mem::replace(&mut delay, DELAY)).await;
         let Some(node) = node.upgrade() else { return };
-        match look(&node, &first, &mut password).await {
+        match create_if_missing(&node, &first, &mut password).await {
             Ok(()) => return,
             Err(error) => tracing::warn!(
                 %error,
@@ -72,10 +72,10 @@ async fn looks(env: env::Env, node: Weak<Node>, first: FirstPassword, first_dela
 
 /// Makes the default superuser if there is no role at all. `password`: the password of earlier
 /// looks, which may have reached some of the replicas; None before the first.
-async fn look(node: &Node, first: &FirstPassword, password: &mut Option<String>) -> Result<(), CqlError> {
+async fn create_if_missing(node: &Node, first: &FirstPassword, password: &mut Option<String>) -> Result<(), CqlError> {
     if has_roles(node).await? {
         if password.is_none() {
-            tell_kept(first);
+            log_kept(first);
         }
         return Ok(());
     }
@@ -85,12 +85,12 @@ async fn look(node: &Node, first: &FirstPassword, password: &mut Option<String>)
         move || hashed_now(&env, &password)
     });
     let hash = hash.await.ok().flatten().ok_or_else(|| CqlError::Overloaded("too many jobs wait".to_owned()))?;
-    let rows: Vec<_> = default_superuser(node, &hash).into_iter().collect();
+    let rows: Vec<_> = default_superuser_row(node, &hash).into_iter().collect();
     let written = node.write(rows, Consistency::Quorum).await.map_err(errors::of_request)?;
     if let Some(acknowledged) = written {
         acknowledged.await.map_err(errors::of_request)?;
     }
-    tell_created();
+    log_created();
     Ok(())
 }
 
@@ -106,7 +106,7 @@ async fn has_roles(node: &Node) -> Result<bool, CqlError> {
 }
 
 /// The row of the default superuser; None: there is no table for it.
-pub(super) fn default_superuser(node: &Node, hash: &str) -> Option<Mutation> {
+pub(super) fn default_superuser_row(node: &Node, hash: &str) -> Option<Mutation> {
     let schema = node.schema();
     let table = schema.table(KEYSPACE, "roles")?;
     let row = SystemRow::new(table, &[DEFAULT_SUPERUSER.as_bytes()], &[], 0, None)
@@ -116,12 +116,12 @@ pub(super) fn default_superuser(node: &Node, hash: &str) -> Option<Mutation> {
     Some(row.finish())
 }
 
-pub(super) fn tell_created() {
+pub(super) fn log_created() {
     tracing::info!("Created default superuser role '{DEFAULT_SUPERUSER}'");
 }
 
 /// Tells an operator who expects another password that the roles which are there keep theirs.
-pub(super) fn tell_kept(first: &FirstPassword) {
+pub(super) fn log_kept(first: &FirstPassword) {
     if first.is_own() {
         tracing::info!("there are roles already: no first password is set");
     }

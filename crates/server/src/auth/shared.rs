@@ -19,9 +19,9 @@ use schema::TableMetadata;
 use tokio::sync::mpsc;
 use types::Consistency;
 
-use super::cache::{Cache, Kept, Timed};
-use super::load::{self, Found, KEYSPACE, TABLES};
-use super::renewal::{self, Of, Renewal};
+use super::cache::{Cache, CacheLookup, Timed};
+use super::load::{self, AuthRows, KEYSPACE, TABLES};
+use super::renewal::{self, RenewedCache, Renewal};
 use crate::errors;
 
 /// Rows of a table of `system_auth` that one statement may need at once. LIST ROLES, LIST USERS and
@@ -35,7 +35,7 @@ const READS_AT_ONCE: usize = 16;
 type Permissions = BTreeMap<String, BTreeMap<String, PermissionSet>>;
 
 /// The tables of the ring, and the caches of what was read of them.
-pub(super) struct Shared {
+pub(super) struct RingRoles {
     node: Arc<Node>,
     settings: AuthSettings,
     /// By role: the role and all roles that it inherits.
@@ -51,13 +51,13 @@ pub(super) struct Shared {
 }
 
 /// The reason why the permissions of a user are not known, in Cassandra's words.
-pub(super) struct Unknown(pub String);
+pub(super) struct UnknownPermissions(pub String);
 
-impl Shared {
+impl RingRoles {
     /// Empty caches, and the thread that renews their entries.
     pub fn start(node: Arc<Node>, settings: AuthSettings, config: &config::Auth) -> Arc<Self> {
         let (renewals, due) = mpsc::channel(renewal::WAITING_MAX);
-        let shared = Arc::new(Self {
+        let ring_roles = Arc::new(Self {
             node,
             settings,
             roles: Cache::new(config.roles),
@@ -66,8 +66,8 @@ impl Shared {
             datacenters: Cache::new(config.roles),
             renewals,
         });
-        renewal::start(&shared.node.env, Arc::downgrade(&shared), due);
-        shared
+        renewal::start(&ring_roles.node.env, Arc::downgrade(&ring_roles), due);
+        ring_roles
     }
 
     /// Empties all caches.
@@ -80,8 +80,8 @@ impl Shared {
 
     /// The roles and permissions of a user with all that he inherits, and until when they may be
     /// used.
-    pub async fn user(&self, user: &str) -> Result<Timed<Roles>, Unknown> {
-        let of_permissions = |error| Unknown(format!("Unable to perform authorization of permissions: {error}"));
+    pub async fn user(&self, user: &str) -> Result<Timed<Roles>, UnknownPermissions> {
+        let of_permissions = |error| UnknownPermissions(format!("Unable to perform authorization of permissions: {error}"));
         let (known, mut until) = self.inherited(user).await.map_err(|error| {
             of_permissions(format!("Unable to perform authorization of super-user permission: {error}"))
         })?;
@@ -104,20 +104,20 @@ impl Shared {
     pub async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
         match self.credentials.get(role, self.node.env.now()) {
             // boxed, as what `cached` loads
-            Kept::Nothing => Box::pin(self.load_credentials(role)).await,
-            Kept::Fresh((hash, _)) => Ok(Some(hash)),
-            Kept::Due((hash, _)) => {
-                self.renew_beside(Of::Credentials, role);
+            CacheLookup::Nothing => Box::pin(self.load_credentials(role)).await,
+            CacheLookup::Fresh((hash, _)) => Ok(Some(hash)),
+            CacheLookup::Due((hash, _)) => {
+                self.renew_beside(RenewedCache::Credentials, role);
                 Ok(Some(hash))
             }
         }
     }
 
     async fn load_credentials(&self, role: &str) -> Result<Option<String>, CqlError> {
-        let before = self.credentials.before(self.node.env.now());
+        let read_start = self.credentials.start_read(self.node.env.now());
         let hash = self.role(role).await?.and_then(|role| role.salted_hash);
         if let Some(hash) = &hash {
-            self.credentials.put(role, hash.clone(), before);
+            self.credentials.put(role, hash.clone(), read_start);
         } else {
             self.credentials.forget(Some(role));
         }
@@ -161,7 +161,7 @@ impl Shared {
     }
 
     async fn inherited(&self, role: &str) -> Result<Timed<Arc<BTreeMap<String, Role>>>, CqlError> {
-        self.cached(&self.roles, Of::Roles, role, || self.load_inherited(role)).await
+        self.cached(&self.roles, RenewedCache::Roles, role, || self.load_inherited(role)).await
     }
 
     async fn load_inherited(&self, role: &str) -> Result<Arc<BTreeMap<String, Role>>, CqlError> {
@@ -175,7 +175,7 @@ impl Shared {
         user: &str,
         roles: &BTreeMap<String, Role>,
     ) -> Result<Timed<Arc<Permissions>>, CqlError> {
-        self.cached(&self.permissions, Of::Permissions, user, || self.load_permissions(roles)).await
+        self.cached(&self.permissions, RenewedCache::Permissions, user, || self.load_permissions(roles)).await
     }
 
     async fn load_permissions(&self, roles: &BTreeMap<String, Role>) -> Result<Arc<Permissions>, CqlError> {
@@ -193,7 +193,7 @@ impl Shared {
     }
 
     async fn datacenters_of(&self, role: &str) -> Result<Timed<Arc<BTreeSet<String>>>, CqlError> {
-        self.cached(&self.datacenters, Of::Datacenters, role, || self.load_datacenters(role)).await
+        self.cached(&self.datacenters, RenewedCache::Datacenters, role, || self.load_datacenters(role)).await
     }
 
     async fn load_datacenters(&self, role: &str) -> Result<Arc<BTreeSet<String>>, CqlError> {
@@ -208,15 +208,15 @@ impl Shared {
     async fn cached<V: Clone, F: Future<Output = Result<V, CqlError>>>(
         &self,
         cache: &Cache<V>,
-        of: Of,
+        of: RenewedCache,
         key: &str,
         load: impl FnOnce() -> F,
     ) -> Result<Timed<V>, CqlError> {
         match cache.get(key, self.node.env.now()) {
             // boxed: it is seldom, and would make the future of every request larger
-            Kept::Nothing => Box::pin(self.load_into(cache, key, load())).await,
-            Kept::Fresh(timed) => Ok(timed),
-            Kept::Due(timed) => {
+            CacheLookup::Nothing => Box::pin(self.load_into(cache, key, load())).await,
+            CacheLookup::Fresh(timed) => Ok(timed),
+            CacheLookup::Due(timed) => {
                 self.renew_beside(of, key);
                 Ok(timed)
             }
@@ -230,24 +230,24 @@ impl Shared {
         key: &str,
         load: impl Future<Output = Result<V, CqlError>>,
     ) -> Result<Timed<V>, CqlError> {
-        let before = cache.before(self.node.env.now());
+        let read_start = cache.start_read(self.node.env.now());
         let value = load.await?;
-        Ok((value.clone(), cache.put(key, value, before)))
+        Ok((value.clone(), cache.put(key, value, read_start)))
     }
 
     /// Has an entry read again, while this request goes on with what it has.
-    fn renew_beside(&self, of: Of, key: &str) {
+    fn renew_beside(&self, of: RenewedCache, key: &str) {
         if self.renewals.try_send(Renewal { of, key: key.to_owned() }).is_err() {
             self.end_renewal(of, key);
         }
     }
 
-    fn end_renewal(&self, of: Of, key: &str) {
+    fn end_renewal(&self, of: RenewedCache, key: &str) {
         match of {
-            Of::Roles => self.roles.end_renewal(key),
-            Of::Credentials => self.credentials.end_renewal(key),
-            Of::Permissions => self.permissions.end_renewal(key),
-            Of::Datacenters => self.datacenters.end_renewal(key),
+            RenewedCache::Roles => self.roles.end_renewal(key),
+            RenewedCache::Credentials => self.credentials.end_renewal(key),
+            RenewedCache::Permissions => self.permissions.end_renewal(key),
+            RenewedCache::Datacenters => self.datacenters.end_renewal(key),
         }
     }
 
@@ -255,10 +255,10 @@ impl Shared {
     pub async fn renew(&self, renewal: &Renewal) {
         let Renewal { of, key } = renewal;
         let renewed = match of {
-            Of::Roles => self.load_into(&self.roles, key, self.load_inherited(key)).await.map(drop),
-            Of::Credentials => self.load_credentials(key).await.map(drop),
-            Of::Permissions => self.renew_permissions(key).await,
-            Of::Datacenters => self.load_into(&self.datacenters, key, self.load_datacenters(key)).await.map(drop),
+            RenewedCache::Roles => self.load_into(&self.roles, key, self.load_inherited(key)).await.map(drop),
+            RenewedCache::Credentials => self.load_credentials(key).await.map(drop),
+            RenewedCache::Permissions => self.renew_permissions(key).await,
+            RenewedCache::Datacenters => self.load_into(&self.datacenters, key, self.load_datacenters(key)).await.map(drop),
         };
         if let Err(error) = renewed {
             tracing::debug!(role = key, ?of, %error, "an entry of the caches of system_auth could not be read again");
@@ -323,7 +323,7 @@ pub(super) async fn rows(
     table: &Arc<TableMetadata>,
     key: Option<&str>,
     level: Consistency,
-) -> Result<Found, CqlError> {
+) -> Result<AuthRows, CqlError> {
     let key = key.map(|key| partition_key(table, &[key.as_bytes()]));
     let found = node.read_rows_at(table, key, level, ROWS_MAX + 1).await;
     let found = found.map_err(|error| errors::of_read(error, false))?;

@@ -113,7 +113,7 @@ fn new_connections_use_files_that_have_changed() {
     assert!(machine.connect(&tls, &client()).is_none(), "a stranger has signed");
     assert!(machine.speaks(&mut first), "a connection goes on as it began");
     machine.write("node.pem", NODE);
-    assert_eq!(services.certificates.look(&machine.env, true), [""; 0]);
+    assert_eq!(services.certificates.reload(&machine.env, true), [""; 0]);
     assert!(machine.connect(&tls, &client()).is_some());
 }
 
@@ -124,7 +124,7 @@ fn files_that_cannot_be_used_change_nothing_and_are_told_of_once() {
     let (tls, watched) = client_encryption::open(&machine.env, KEY, &of_clients()).expect("good files");
     let certificates = Certificates::default();
     certificates.watch(watched);
-    let look = |at_once| certificates.look(&machine.env, at_once);
+    let look = |at_once| certificates.reload(&machine.env, at_once);
     assert_eq!(look(false), [""; 0]);
     let key = NODE.split("-----BEGIN CERTIFICATE-----").next().expect("the key stands first");
     let certificate = STRANGER.split("-----END PRIVATE KEY-----").nth(1).expect("the certificate stands behind");
@@ -174,7 +174,7 @@ fn links_between_nodes_use_files_that_have_changed() {
     assert_eq!(both(), (true, true));
     let change = |name, text| {
         machine.write(name, text);
-        certificates.look(&machine.env, false)
+        certificates.reload(&machine.env, false)
     };
     assert_eq!(change("out.pem", STRANGER), [""; 0]);
     assert_eq!(both(), (false, true));

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cql::ddl::restore::{Restoring, restore};
+use cql::ddl::restore::{RestoreOptions, restore};
 use env::Env;
 use schema::{Schema, TableId, system};
 
@@ -31,7 +31,7 @@ pub(super) fn read(env: &Env, files: &[PathBuf], folders: &[Folder]) -> Result<S
         for (file, text) in &texts {
             let keyspace = keyspace_of(file, text, folders);
             let id_of = |keyspace: &str, table: &str| id_of(keyspace, table, folders);
-            let restoring = Restoring { keyspace, now_micros: env.clock.now_micros(), id_of: &id_of };
+            let restoring = RestoreOptions { keyspace, now_micros: env.clock.now_micros(), id_of: &id_of };
             let restored = restore(text, &restoring, schema).map_err(|error| format!("{}: {error}", file.display()))?;
             schema = restored.schema;
             if round {

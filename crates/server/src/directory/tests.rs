@@ -21,7 +21,7 @@ fn make(root: &Path, files: &[&str]) {
 fn recognised(dir: &Path, sets: &[&str], read_only: bool) -> Result<Directories, String> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let config = Config::load(None, &sets, false).unwrap();
-    recognise(&env::real::env(), &Told { data_dir: dir, schema_file: None, read_only }, &config)
+    locate(&env::real::env(), &DirectoryOptions { data_dir: dir, schema_file: None, read_only }, &config)
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn paths_are_absolute() {
 #[test]
 fn directories_beside_the_log_are_relative_to_that_of_the_node() {
     let places = |sets: &[&str]| {
-        let Beside { hints, saved_caches, cdc_raw } = recognised(Path::new("/node"), sets, false).unwrap().beside;
+        let AuxiliaryDirectories { hints, saved_caches, cdc_raw } = recognised(Path::new("/node"), sets, false).unwrap().auxiliary;
         [hints, saved_caches, cdc_raw].map(|place| place.display().to_string())
     };
     assert_eq!(places(&["commitlog_directory=/log/c"]), ["/log/hints", "/log/saved_caches", "/log/cdc_raw"]);

@@ -8,20 +8,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cql::{BoundValue, CqlError, Prepared};
+use cql::{BoundValue, CqlError, PreparedStatement};
 use protocol::Response;
 use protocol::request::{Batch, BatchStatement};
 
-use super::{Failure, Reply, Running, options};
-use crate::prepared::Statement;
+use super::{Failure, Reply, RequestExecution, options};
+use crate::prepared::PlannedStatement;
 
 /// Statements of a batch with texts that are planned before others have their turn.
 const PLANNED_AT_ONCE: usize = 100;
 
 /// A statement, and the values that are bound to it.
-type Planned = (Arc<Statement>, Vec<BoundValue>);
+type Planned = (Arc<PlannedStatement>, Vec<BoundValue>);
 
-impl Running<'_> {
+impl RequestExecution<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
         self.services.requests.batch_messages.add(1);
         let state = self.state(batch.parameters.keyspace.as_deref()).await;
@@ -39,7 +39,7 @@ impl Running<'_> {
                 statements
             }
         };
-        let borrowed: Vec<(&Prepared, &[BoundValue])> =
+        let borrowed: Vec<(&PreparedStatement, &[BoundValue])> =
             statements.iter().map(|(statement, values)| (&statement.prepared, values.as_slice())).collect();
         let guardrails = self.guardrails(&state);
         let options = options::of(&batch.parameters, self.version, self.services.limits, guardrails)?;
@@ -70,14 +70,14 @@ impl Running<'_> {
         &self,
         statement: &'b BatchStatement,
         keyspace: Option<&str>,
-        texts: &mut HashMap<&'b str, Arc<Statement>>,
+        texts: &mut HashMap<&'b str, Arc<PlannedStatement>>,
     ) -> Result<Planned, Failure> {
         let planned = match statement {
             BatchStatement::Prepared { id, .. } => self.prepared(id)?,
             BatchStatement::Query { query, .. } => match texts.get(&**query) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let planned = Arc::new(Statement::plan(query, keyspace, &self.services.node.schema())?);
+                    let planned = Arc::new(PlannedStatement::plan(query, keyspace, &self.services.node.schema())?);
                     texts.insert(query, Arc::clone(&planned));
                     planned
                 }

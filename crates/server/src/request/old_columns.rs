@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use protocol::request::Execute;
 
-use crate::prepared::{Statement, StatementId};
+use crate::prepared::{PlannedStatement, StatementId};
 
 /// Statements remembered for a connection. At the limit all are forgotten, and the connection is
 /// told again.
@@ -24,11 +24,11 @@ const STATEMENTS_MAX: usize = 1024;
 /// with the id of its columns at that time. Empty as long as no table is altered under its prepared
 /// statements.
 #[derive(Default)]
-pub(super) struct ColumnsKnown(RefCell<HashMap<StatementId, [u8; 16]>>);
+pub(super) struct KnownColumns(RefCell<HashMap<StatementId, [u8; 16]>>);
 
-impl ColumnsKnown {
+impl KnownColumns {
     /// The connection learns the columns, because its client prepares the statement or is asked to.
-    pub(super) fn note(&self, statement: &Statement) {
+    pub(super) fn note(&self, statement: &PlannedStatement) {
         if !statement.columns_changed {
             return;
         }
@@ -41,7 +41,7 @@ impl ColumnsKnown {
 
     /// The client of the connection may decode the answer by columns that the statement does not
     /// have any more.
-    pub(super) fn may_be_old(&self, execute: &Execute, statement: &Statement) -> bool {
+    pub(super) fn may_be_outdated(&self, execute: &Execute, statement: &PlannedStatement) -> bool {
         let leaves_out_columns = execute.result_metadata_id.is_none() && execute.parameters.skip_metadata;
         statement.columns_changed
             && leaves_out_columns

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cql::guardrails::Guardrails;
-use cql::{BoundValue, CqlError, Limits, Prepared, QueryOptions};
+use cql::{BoundValue, CqlError, Limits, PreparedStatement, QueryOptions};
 use protocol::ProtocolVersion;
 use protocol::request::{QueryParameters, Value, Values};
 use protocol::response::ColumnSpec;
@@ -49,7 +49,7 @@ pub(super) fn bound(value: Value) -> BoundValue {
 }
 
 /// Values by position: as many as the statement has markers.
-pub(super) fn by_position(values: &Values, prepared: &Prepared) -> Result<Vec<BoundValue>, CqlError> {
+pub(super) fn by_position(values: &Values, prepared: &PreparedStatement) -> Result<Vec<BoundValue>, CqlError> {
     let markers = prepared.bind_variables.len();
     if values.len() != markers {
         let given = values.len();

@@ -169,7 +169,7 @@ fn requests_without_an_answer_of_replicas_have_their_latency() {
     let (services, coordinator) =
         (&machine.services, RequestCoordinator::without_request(Arc::clone(&machine.services)));
     let (version, received) = (ProtocolVersion::CURRENT, machine.sim.env().now());
-    let running = Running { services, client: &machine.client, coordinator: &coordinator, version, received };
+    let running = RequestExecution { services, client: &machine.client, coordinator: &coordinator, version, received };
     let asked = query("SELECT key FROM system.local");
     let record = |error: CqlError| running.record(&asked, &Err(Failure::Cql(error)), received);
     let consistency = Consistency::One;
@@ -474,7 +474,7 @@ fn guardrails_are_in_the_log() {
         services.auth = Some(Auth::open(node, &auth, FirstPassword::default()).expect("a sound disk"));
         let sets = ["page_size_warn_threshold=10", "page_size_fail_threshold=100"].map(str::to_owned);
         let config = config::Config::load(None, &sets, false).expect("known keys");
-        services.guardrails = crate::guardrails::InForce::new(&config);
+        services.guardrails = crate::guardrails::ActiveGuardrails::new(&config);
     });
     let machine = machine.logged_in("cassandra");
     machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);

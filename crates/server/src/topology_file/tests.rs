@@ -16,7 +16,7 @@ fn a_change_of_the_file_is_told_of_once() {
     let path = Path::new(DATA).join("cassandra-topology.properties");
     let write = |text: &str| env.disk.replace_file(&path, text.as_bytes()).expect("a sound disk");
     write("127.0.0.1=dc1:r1\n127.0.0.2=dc1:r1\n");
-    let mut file = Watched::new(&env, path.clone());
+    let mut file = TopologyFile::new(&env, path.clone());
     let mut look = || file.look(&services.node);
     assert_eq!(look(), None);
     write("127.0.0.2=dc1:r1\n");

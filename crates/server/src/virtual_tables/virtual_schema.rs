@@ -1,6 +1,6 @@
 //! `system_virtual_schema`: the schema of the virtual tables, in the form of `system_schema`.
 
-use schema::rows_form::{SchemaRow, SchemaTable, rows_of};
+use schema::system_schema::{SchemaRow, SchemaTable, rows_of};
 
 use super::VirtualTable;
 use super::row::VirtualRow;

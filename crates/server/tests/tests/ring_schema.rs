@@ -13,7 +13,7 @@ use cluster::schema_agreement::messages;
 use cql::ddl::{DdlContext, Switches};
 use env::sim::{DATA, Sim};
 use rows::{ColumnData, DeletionTime, Mutation, PartitionUpdate};
-use schema::rows_form::{self, SchemaRow};
+use schema::system_schema::{self, SchemaRow};
 use schema::{Schema, TableId};
 use serde_json::Value;
 use storage::schema_change::{self, Changed};
@@ -48,7 +48,7 @@ impl Machine {
     fn rows(&self) -> Vec<SchemaRow> {
         let schema = self.engine.schema();
         let stored = schema.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
-        stored.flat_map(|keyspace| rows_form::rows_of(keyspace)).collect()
+        stored.flat_map(|keyspace| system_schema::rows_of(keyspace)).collect()
     }
 
     fn merge(&self, payload: &Bytes) -> Option<Changed> {

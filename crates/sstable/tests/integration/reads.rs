@@ -16,7 +16,7 @@ use rows::{
 use schema::table::ColumnSpec;
 use schema::{ClusteringComparator, ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::{Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, Version, WriterOptions};
-use types::byte_comparable::{Forms, encode_local_token_in};
+use types::byte_comparable::{ByteForm, encode_local_token_in};
 use types::collection::build_tuple;
 use types::{CqlType, DecoratedKey};
 
@@ -366,7 +366,7 @@ fn keys_of_legacy_indexes_are_found_whoever_wrote() {
         table.local_order = Some(ty.clone());
         let table = Arc::new(table);
         let (missing, written) = keys.split_last().unwrap();
-        for forms in [Forms::Ordered, Forms::Cassandra] {
+        for forms in [ByteForm::Ordered, ByteForm::Cassandra] {
             let directory = fixtures::output("legacy-index");
             let env = env::real::env();
             let descriptor = Descriptor::new(directory.path(), Version::DA, SSTableId::Sequence(1));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rows::{ColumnData, DeletionTime, Liveness, Mutation, PartitionStream, PartitionUpdate, ReadError, Row, Slice};
 use rows::{Unfiltered, range_tombstones};
 use schema::TableMetadata;
-use schema::rows_form::{SchemaRow, SchemaTable};
+use schema::system_schema::{SchemaRow, SchemaTable};
 use schema::system::is_local_keyspace;
 use types::DecoratedKey;
 

@@ -179,7 +179,7 @@ fn value(
         IndexPart::Clustering(position) => clustering.get(position)?.clone()?,
         IndexPart::PartitionKey(position) => component(key, position)?,
     };
-    (value.len() <= VALUE_SIZE_MAX && definition.takes(&value)).then(|| definition.term(value))
+    (value.len() <= VALUE_SIZE_MAX && definition.has_entry_for(&value)).then(|| definition.term(value))
 }
 
 /// The term that a row, or the cell of one, has in an attached index; None: it has none.

@@ -32,7 +32,7 @@ pub fn keyspace(name: &str, table: Option<Arc<TableMetadata>>) -> KeyspaceMetada
         replication: Replication { class, options },
         tables: table.into_iter().map(|table| (table.name.clone(), table)).collect(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

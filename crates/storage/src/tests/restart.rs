@@ -12,7 +12,7 @@ use env::sim::{DATA, Fault, Op, Sim};
 use rows::codec::encode_mutation;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
-use schema::rows_form::{SchemaRow, SchemaTable, SchemaWrite};
+use schema::system_schema::{SchemaRow, SchemaTable, SchemaWrite};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::{Component, KEY_LENGTH_MAX, Version};

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use schema::Schema;
-use schema::rows_form::{SchemaRow, SchemaTable, rows_of};
+use schema::system_schema::{SchemaRow, SchemaTable, rows_of};
 use stdx::Cursor;
 
 const KEYSPACE: &str = "ks";

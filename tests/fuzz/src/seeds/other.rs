@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use protocol::segment::{SegmentEncoder, SegmentFormat};
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate, Unfiltered};
-use schema::rows_form::rows_of;
+use schema::system_schema::rows_of;
 use schema::{KeyspaceMetadata, Schema, TableMetadata};
 
 use crate::bodies::{mutation_table, schema_rows as rows_body};

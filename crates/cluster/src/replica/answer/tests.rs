@@ -159,7 +159,7 @@ fn node(table: &Arc<TableMetadata>) -> SimNode {
         },
         tables: [("t".to_owned(), Arc::clone(table))].into(),
         user_types: BTreeMap::new(),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: Default::default(),
         aggregates: Default::default(),
         is_virtual: false,

@@ -153,14 +153,14 @@ impl<'t> Builder<'_, '_, 't> {
         ty: &CqlType,
         udt: &Arc<UserType>,
     ) -> Result<Typed, CqlError> {
-        self.preparing.leave_out(udt.fields.len().saturating_sub(entries.len()), size_of::<Selector>())?;
+        self.context.leave_out(udt.fields.len().saturating_sub(entries.len()), size_of::<Selector>())?;
         let mut fields = vec![Selector::Term(Term::NULL); udt.fields.len()];
         let mut names = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Key::Name(name) = key else {
                 return invalid(format!("{} is not a valid field identifier of type {} ", key.text(), udt.name));
             };
-            let Some(at) = self.preparing.fields.find(udt, name.as_str()) else {
+            let Some(at) = self.context.fields.find(udt, name.as_str()) else {
                 return invalid(format!("Unknown field '{name}' in value of user defined type {}", udt.name));
             };
             let typed = self.build(value, Some(&udt.fields[at].1))?;

@@ -9,7 +9,7 @@ use schema::ColumnMetadata;
 use types::CqlType;
 
 use super::super::node::{self, Node};
-use super::super::stamps::Stamped;
+use super::super::cell_attributes::AttributeTarget;
 use super::super::{Column, Selector};
 use super::{Builder, Typed, invalid};
 use crate::ast::{self, CellAttribute, Term};
@@ -116,29 +116,29 @@ impl<'t> Builder<'_, '_, 't> {
                 column.name
             ));
         }
-        let (stamped, inner) = self.stamped(of)?;
+        let (target, inner) = self.attribute_target(of)?;
         let ty = node::attribute_type(attribute, inner.ty.is_multi_cell());
         let name = format!("{}({})", attribute.name(), inner.name);
-        Ok(Typed { selector: Selector::Attribute(attribute, Box::new(stamped)), ty, name })
+        Ok(Typed { selector: Selector::Attribute(attribute, Box::new(target)), ty, name })
     }
 
     /// Where the times are that something was written at, and the thing itself.
-    fn stamped(&mut self, of: &Node<'t, '_>) -> Result<(Stamped, Typed), CqlError> {
+    fn attribute_target(&mut self, of: &Node<'t, '_>) -> Result<(AttributeTarget, Typed), CqlError> {
         match of {
             Node::Field(base, field) => {
-                let (stamped, base_typed) = self.stamped(base)?;
+                let (target, base_typed) = self.attribute_target(base)?;
                 let (index, ty) = self.field_of(&base_typed, base, field)?;
                 let selector = Selector::Field(Box::new(base_typed.selector), index);
                 let typed = Typed { name: format!("{}.{field}", base_typed.name), selector: selector.clone(), ty };
-                Ok((Stamped::Field(Box::new(stamped), selector, index), typed))
+                Ok((AttributeTarget::Field(Box::new(target), selector, index), typed))
             }
             Node::Element(base, key) => {
-                let (stamped, base_typed) = self.stamped(base)?;
+                let (target, base_typed) = self.attribute_target(base)?;
                 let selected = self.key(&base_typed, base, "Element", key)?;
                 let ty = node::element_type(&base_typed.ty).unwrap_or_else(|| base_typed.ty.clone());
                 let of_name: Arc<str> = Arc::from(base.text());
-                let place = Stamped::Element(
-                    Box::new(stamped),
+                let place = AttributeTarget::Element(
+                    Box::new(target),
                     base_typed.ty.clone(),
                     base_typed.selector.clone(),
                     selected.clone(),
@@ -149,15 +149,15 @@ impl<'t> Builder<'_, '_, 't> {
                 Ok((place, Typed { selector, ty, name: node::element_text(&base.text(), key) }))
             }
             Node::Slice(base, from, to) => {
-                let (stamped, _) = self.stamped(base)?;
+                let (target, _) = self.attribute_target(base)?;
                 let Slice { of: typed, from: first, to: last } = self.ends(base, *from, *to, None)?;
-                let place = Stamped::Slice(Box::new(stamped), typed.ty.clone(), typed.selector.clone(), first, last);
+                let place = AttributeTarget::Slice(Box::new(target), typed.ty.clone(), typed.selector.clone(), first, last);
                 let name = node::slice_text(&base.text(), *from, *to);
                 Ok((place, Typed { name, ..typed }))
             }
             Node::Column(column) => {
                 let typed = self.build(of, None)?;
-                Ok((Stamped::Column(Column::of(column)), typed))
+                Ok((AttributeTarget::Column(Column::of(column)), typed))
             }
             _ => Err(CqlError::Server("writetime and ttl are of a column".into())),
         }
@@ -173,7 +173,7 @@ impl Builder<'_, '_, '_> {
                 type_name(&base.ty)
             ));
         };
-        match self.preparing.fields.find(udt, field.as_str()) {
+        match self.context.fields.find(udt, field.as_str()) {
             Some(index) => Ok((index, udt.fields[index].1.clone())),
             None => invalid(format!("{} of type {} has no field {field}", of.text(), type_name(&base.ty))),
         }

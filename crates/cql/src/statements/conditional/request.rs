@@ -12,12 +12,12 @@ use rows::{
 use schema::{ClusteringComparator, ColumnId, ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 
-use super::Bound;
+use super::BoundStatement;
 use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
-use crate::sources::{InTransaction, Sources};
+use crate::sources::{TransactionSources, Sources};
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan, Written};
 
@@ -29,26 +29,26 @@ enum RowConditions {
 }
 
 /// A clustering in the order of its table.
-struct InOrder<'a> {
+struct OrderedClustering<'a> {
     row: ClusteringValues,
     comparator: &'a ClusteringComparator,
 }
 
-impl PartialEq for InOrder<'_> {
+impl PartialEq for OrderedClustering<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for InOrder<'_> {}
+impl Eq for OrderedClustering<'_> {}
 
-impl PartialOrd for InOrder<'_> {
+impl PartialOrd for OrderedClustering<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for InOrder<'_> {
+impl Ord for OrderedClustering<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.comparator.compare_values(&self.row, &other.row)
     }
@@ -60,10 +60,10 @@ pub(super) struct Request<'a> {
     pub key: DecoratedKey,
     /// The columns of the answer when a condition fails; None: all columns.
     pub shown: Option<Vec<&'a ColumnMetadata>>,
-    statements: &'a [Bound<'a>],
-    of_static: Option<RowConditions>,
+    statements: &'a [BoundStatement<'a>],
+    static_conditions: Option<RowConditions>,
     /// The conditions by row. A batch may have 65535 statements, whose rows come in any order.
-    of_rows: BTreeMap<InOrder<'a>, RowConditions>,
+    row_conditions: BTreeMap<OrderedClustering<'a>, RowConditions>,
     /// A statement with conditions changes static columns.
     changes_static: bool,
     /// A statement changes rows.
@@ -75,7 +75,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 }
 
 impl<'a> Request<'a> {
-    pub fn of(statements: &'a [Bound<'a>], is_batch: bool, sources: &dyn Sources) -> Result<Self, CqlError> {
+    pub fn of(statements: &'a [BoundStatement<'a>], is_batch: bool, sources: &dyn Sources) -> Result<Self, CqlError> {
         let mut request: Option<Self> = None;
         for (plan, values) in statements {
             let bindings = Bindings { values, sources, json: &JsonObjects::default() };
@@ -103,7 +103,7 @@ impl<'a> Request<'a> {
         request.ok_or_else(|| CqlError::invalid("Invalid empty batch"))
     }
 
-    fn empty(statements: &'a [Bound<'a>], plan: &'a ModificationPlan, key: DecoratedKey, is_batch: bool) -> Self {
+    fn empty(statements: &'a [BoundStatement<'a>], plan: &'a ModificationPlan, key: DecoratedKey, is_batch: bool) -> Self {
         let table = &plan.table;
         // in a batch the answer shows the keys, so that each row can be recognised
         let keys = if is_batch { table.partition_key.iter().chain(&table.clustering).collect() } else { Vec::new() };
@@ -112,8 +112,8 @@ impl<'a> Request<'a> {
             key,
             shown: Some(keys),
             statements,
-            of_static: None,
-            of_rows: BTreeMap::new(),
+            static_conditions: None,
+            row_conditions: BTreeMap::new(),
             changes_static: false,
             changes_rows: false,
         }
@@ -173,7 +173,7 @@ impl<'a> Request<'a> {
         conditions: RowConditions,
     ) -> Option<(&mut RowConditions, RowConditions)> {
         let Some(row) = row else {
-            return match &mut self.of_static {
+            return match &mut self.static_conditions {
                 Some(known) => Some((known, conditions)),
                 none => {
                     *none = Some(conditions);
@@ -182,7 +182,7 @@ impl<'a> Request<'a> {
             };
         };
         let table = self.table;
-        match self.of_rows.entry(InOrder { row, comparator: &table.comparator }) {
+        match self.row_conditions.entry(OrderedClustering { row, comparator: &table.comparator }) {
             Entry::Occupied(known) => Some((known.into_mut(), conditions)),
             Entry::Vacant(place) => {
                 place.insert(conditions);
@@ -218,7 +218,7 @@ impl<'a> Request<'a> {
     /// No condition is on a row, so that the first live row suffices to know whether the partition
     /// exists.
     pub fn looks_at_static_only(&self) -> bool {
-        self.of_rows.is_empty()
+        self.row_conditions.is_empty()
     }
 
     /// The read command for the conditions.
@@ -227,7 +227,7 @@ impl<'a> Request<'a> {
         let (slices, rows) = if self.looks_at_static_only() {
             (Slices::all(), 1)
         } else {
-            let names = self.of_rows.keys().map(|place| Slice::of_prefix(place.row.clone()));
+            let names = self.row_conditions.keys().map(|place| Slice::of_prefix(place.row.clone()));
             (Slices::normalized(names.collect(), comparator), u32::MAX)
         };
         ReadCommand {
@@ -263,13 +263,13 @@ impl<'a> Request<'a> {
 
     /// Whether every condition holds.
     pub fn holds(&self, partition: &CasPartition) -> Result<bool, CqlError> {
-        let of_static = self.of_static.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
-        let of_rows = self.of_rows.iter().map(|(place, conditions)| {
+        let static_conditions = self.static_conditions.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
+        let row_conditions = self.row_conditions.iter().map(|(place, conditions)| {
             let order = |row: &Row| place.comparator.compare_values(&row.clustering, &place.row);
             let at = partition.rows.partition_point(|row| order(row) == Ordering::Less);
             (partition.rows.get(at).filter(|row| order(row) == Ordering::Equal), conditions)
         });
-        for (row, conditions) in of_static.chain(of_rows) {
+        for (row, conditions) in static_conditions.chain(row_conditions) {
             let holds = match conditions {
                 RowConditions::NotExists => row.is_none(),
                 RowConditions::Exists => row.is_some(),
@@ -299,7 +299,7 @@ impl<'a> Request<'a> {
     ) -> Result<PartitionUpdate, CqlError> {
         let existing = ExistingRows::of_partition(self.key.clone(), partition.static_row, partition.rows);
         let (mut updates, mut written) = (Vec::with_capacity(self.statements.len()), Written::default());
-        let sources = InTransaction::new(sources, timestamp);
+        let sources = TransactionSources::new(sources, timestamp);
         for (plan, values) in self.statements {
             let bindings = Bindings { values, sources: &sources, json: &JsonObjects::default() };
             updates.extend(plan.updates_at(&bindings, timestamp, now, &existing, &mut written)?);
@@ -351,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::coordinator::CasRequest;
-    use crate::ddl::restore::{Restoring, restore};
+    use crate::ddl::restore::{RestoreOptions, restore};
     use crate::sources::NoSources;
     use crate::values::BoundValue;
 
@@ -380,7 +380,7 @@ mod tests {
         const STRIDE: i64 = 7919;
         let text = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
             CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c));";
-        let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+        let restoring = RestoreOptions { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
         let schema = Arc::new(restore(text, &restoring, Schema::default()).expect("statements").schema);
         let update = "UPDATE ks.t SET v = 1 WHERE k = 1 AND c = ? IF EXISTS";
         let prepared = crate::prepare(update, None, &schema).expect("valid");
@@ -388,7 +388,7 @@ mod tests {
         let shuffled = (0..i64::from(ROWS)).map(|at| i32::try_from(at * STRIDE % i64::from(ROWS)).expect("in range"));
         let values: Vec<_> = shuffled.map(|c| [BoundValue::Bytes(bytes(c))]).collect();
         let plan = prepared.modification(&values[0]).expect("an update");
-        let statements: Vec<Bound<'_>> = values.iter().map(|values| (plan, values.as_slice())).collect();
+        let statements: Vec<BoundStatement<'_>> = values.iter().map(|values| (plan, values.as_slice())).collect();
         let request = Request::of(&statements, true, &NoSources).expect("of one partition");
 
         let rows = (0..ROWS).map(|c| {

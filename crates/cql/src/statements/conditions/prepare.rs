@@ -7,7 +7,7 @@ use types::CqlType;
 
 use super::{ColumnCondition, Conditions, Part, Test};
 use crate::ast::{self, Condition, ConditionPart, ConditionTest, InValues, Operator};
-use crate::context::{Preparing, Receiver, find_column};
+use crate::context::{PrepareContext, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::InTerms;
 use crate::terms::{self, Term};
@@ -18,7 +18,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 
 /// Prepares the IF of an UPDATE or DELETE.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     condition: &Condition<'_>,
     sets_timestamp: bool,
@@ -35,7 +35,7 @@ pub(crate) fn prepare(
         .iter()
         .map(|condition| {
             let column = find_column(table, condition.column.as_str())?;
-            let prepared = prepare_one(preparing, column, condition)?;
+            let prepared = prepare_one(context, column, condition)?;
             if column.is_primary_key() {
                 return invalid(format!("PRIMARY KEY column '{}' cannot have IF conditions", column.name));
             }
@@ -46,7 +46,7 @@ pub(crate) fn prepare(
 }
 
 fn prepare_one(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     condition: &ast::ColumnCondition<'_>,
 ) -> Result<ColumnCondition, CqlError> {
@@ -64,21 +64,21 @@ fn prepare_one(
                 _ => return invalid(format!("Invalid element access syntax for non-collection column {name}")),
             };
             check_duration(value, &condition.test)?;
-            let key = terms::prepare(preparing, key, &key_receiver)?;
+            let key = terms::prepare(context, key, &key_receiver)?;
             (Part::Element(key), Receiver::new(format!("value({name})"), (**value).clone()))
         }
         ConditionPart::Field(field) => {
             let CqlType::Udt(udt, _) = &column.ty else {
                 return invalid(format!("Invalid field access syntax for non-UDT column {name}"));
             };
-            let Some(index) = preparing.fields.find(udt, field.as_str()) else {
+            let Some(index) = context.fields.find(udt, field.as_str()) else {
                 return invalid(format!("Unknown field {field} for column {name}"));
             };
             (Part::Field(index), terms::field_receiver(name, udt, index))
         }
     };
     check_duration(&receiver.ty, &condition.test)?;
-    let test = prepare_test(preparing, column, &receiver, &condition.test)?;
+    let test = prepare_test(context, column, &receiver, &condition.test)?;
     Ok(ColumnCondition { column: column.clone(), part, test })
 }
 
@@ -105,7 +105,7 @@ fn check_duration(ty: &CqlType, test: &ConditionTest<'_>) -> Result<(), CqlError
 }
 
 fn prepare_test(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     receiver: &Receiver,
     test: &ConditionTest<'_>,
@@ -126,27 +126,27 @@ fn prepare_test(
                 }
                 _ => receiver,
             };
-            Ok(Test::Compare(*operator, terms::prepare(preparing, value, receiver)?))
+            Ok(Test::Compare(*operator, terms::prepare(context, value, receiver)?))
         }
-        ConditionTest::In(values) => Ok(Test::In(in_terms(preparing, receiver, values)?)),
-        ConditionTest::NotIn(values) => Ok(Test::NotIn(in_terms(preparing, receiver, values)?)),
+        ConditionTest::In(values) => Ok(Test::In(in_terms(context, receiver, values)?)),
+        ConditionTest::NotIn(values) => Ok(Test::NotIn(in_terms(context, receiver, values)?)),
         ConditionTest::Between(low, high) => {
-            let low = terms::prepare(preparing, low, receiver)?;
-            Ok(Test::Between(low, terms::prepare(preparing, high, receiver)?))
+            let low = terms::prepare(context, low, receiver)?;
+            Ok(Test::Between(low, terms::prepare(context, high, receiver)?))
         }
     }
 }
 
 /// The right side of IN and NOT IN.
-fn in_terms(preparing: &mut Preparing<'_>, receiver: &Receiver, values: &InValues<'_>) -> Result<InTerms, CqlError> {
+fn in_terms(context: &mut PrepareContext<'_>, receiver: &Receiver, values: &InValues<'_>) -> Result<InTerms, CqlError> {
     match values {
         InValues::List(list) => {
-            let terms: Result<Vec<_>, _> = list.iter().map(|term| terms::prepare(preparing, term, receiver)).collect();
+            let terms: Result<Vec<_>, _> = list.iter().map(|term| terms::prepare(context, term, receiver)).collect();
             Ok(InTerms::List(terms?))
         }
         InValues::Bind(marker) => {
             let ty = CqlType::List { element: Arc::new(receiver.ty.clone().freeze()), frozen: true };
-            let index = preparing.bind(marker, &Receiver::new(format!("in({})", receiver.name), ty.clone()));
+            let index = context.bind(marker, &Receiver::new(format!("in({})", receiver.name), ty.clone()));
             Ok(InTerms::Bind(Term::Bind { index, ty }))
         }
     }

@@ -8,7 +8,7 @@ use schema::ColumnId;
 use types::{CqlType, number, timeuuid};
 
 use super::operation::TypedColumn;
-use super::pending::Pending;
+use super::pending_row::PendingRow;
 use super::{Operation, WriteTime, cell};
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -51,7 +51,7 @@ impl Operation {
 
 /// A row that is being written, and what it is written with.
 pub(super) struct Writer<'a> {
-    pub pending: Pending<'a>,
+    pub pending: PendingRow<'a>,
     pub bindings: &'a Bindings<'a>,
     pub time: &'a WriteTime,
 }

@@ -11,7 +11,7 @@ use types::CqlType;
 use super::Operation;
 use super::operation::TypedColumn;
 use crate::ast::{self, AssignmentOperation};
-use crate::context::{Preparing, Receiver};
+use crate::context::{PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::terms;
 
@@ -22,14 +22,14 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 /// The operation that an assignment means. `is_conditional`: the statement has an IF, so that
 /// columns other than counters may be added to what is there.
 pub(super) fn assign(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     operation: &AssignmentOperation<'_>,
     is_conditional: bool,
 ) -> Result<Operation, CqlError> {
-    let mut assignment = Assignment { preparing, column, operation };
+    let mut assignment = Assignment { context, column, operation };
     match operation {
-        AssignmentOperation::Set(term) => set_value(assignment.preparing, column, term),
+        AssignmentOperation::Set(term) => set_value(assignment.context, column, term),
         AssignmentOperation::Add(term) => assignment.add(term, is_conditional),
         AssignmentOperation::Subtract(term) => assignment.subtract(term),
         AssignmentOperation::Prepend(term) => assignment.prepend(term),
@@ -40,7 +40,7 @@ pub(super) fn assign(
 
 /// An assignment that is being prepared.
 struct Assignment<'a, 's, 't> {
-    preparing: &'a mut Preparing<'s>,
+    context: &'a mut PrepareContext<'s>,
     column: &'a ColumnMetadata,
     operation: &'a AssignmentOperation<'t>,
 }
@@ -54,13 +54,13 @@ impl Assignment<'_, '_, '_> {
 
     /// The term as a value of the column.
     fn value(&mut self, term: &ast::Term<'_>) -> Result<terms::Term, CqlError> {
-        terms::prepare(self.preparing, term, &Receiver::column(self.column))
+        terms::prepare(self.context, term, &Receiver::column(self.column))
     }
 
     /// The term as a part of the column, such as the key of a map.
     fn part(&mut self, part: &str, ty: &CqlType, term: &ast::Term<'_>) -> Result<terms::Term, CqlError> {
         let receiver = Receiver::new(format!("{part}({})", self.column.name), ty.clone());
-        terms::prepare(self.preparing, term, &receiver)
+        terms::prepare(self.context, term, &receiver)
     }
 
     fn add(&mut self, term: &ast::Term<'_>, is_conditional: bool) -> Result<Operation, CqlError> {
@@ -99,7 +99,7 @@ impl Assignment<'_, '_, '_> {
                 // what is taken from a map is a set of its keys
                 let keys = CqlType::Set { element: Arc::clone(key), frozen: false };
                 let receiver = Receiver::new(column.name.clone(), keys);
-                let prepared = terms::prepare(self.preparing, term, &receiver).map_err(|_| {
+                let prepared = terms::prepare(self.context, term, &receiver).map_err(|_| {
                     CqlError::invalid(format!("Value for a map substraction has to be a set, but was: '{term}'"))
                 })?;
                 Ok(Operation::Discard(column.into(), prepared))
@@ -138,9 +138,9 @@ impl Assignment<'_, '_, '_> {
         match &column.ty {
             CqlType::Udt(_, true) => self.wrong("frozen UDT"),
             CqlType::Udt(udt, _) => {
-                let index = field_index(self.preparing, column, udt, field)?;
+                let index = field_index(self.context, column, udt, field)?;
                 let receiver = terms::field_receiver(&column.name, udt, index);
-                Ok(Operation::SetField(column.id, index, terms::prepare(self.preparing, term, &receiver)?))
+                Ok(Operation::SetField(column.id, index, terms::prepare(self.context, term, &receiver)?))
             }
             _ => self.wrong("non-UDT"),
         }
@@ -148,11 +148,11 @@ impl Assignment<'_, '_, '_> {
 }
 
 pub(super) fn set_value(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     value: &ast::Term<'_>,
 ) -> Result<Operation, CqlError> {
-    let term = terms::prepare(preparing, value, &Receiver::column(column))?;
+    let term = terms::prepare(context, value, &Receiver::column(column))?;
     if column.ty.is_counter() {
         return invalid(format!(
             "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
@@ -167,12 +167,12 @@ pub(super) fn set_value(
 
 /// The place of a field in a user type.
 pub(super) fn field_index(
-    preparing: &Preparing<'_>,
+    context: &PrepareContext<'_>,
     column: &ColumnMetadata,
     udt: &Arc<types::UserType>,
     field: &ast::Ident<'_>,
 ) -> Result<usize, CqlError> {
-    let found = preparing.fields.find(udt, field.as_str());
+    let found = context.fields.find(udt, field.as_str());
     found.ok_or_else(|| CqlError::invalid(format!("UDT column {} does not have a field named {field}", column.name)))
 }
 

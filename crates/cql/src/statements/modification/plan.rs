@@ -15,7 +15,7 @@ use super::assign::{assign, field_index, set_value};
 use super::operation::TypedColumn;
 use super::{ModificationPlan, Operation};
 use crate::ast::{self, Deletion, Ident, InsertSource, JsonValue};
-use crate::context::{Preparing, Receiver, find_column};
+use crate::context::{PrepareContext, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
 use crate::statements::conditions::{self, Conditions};
@@ -48,13 +48,13 @@ fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
 }
 
 fn using(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     timestamp: Option<&ast::Term<'_>>,
     ttl: Option<&ast::Term<'_>>,
 ) -> Result<(Option<Term>, Option<Term>), CqlError> {
     let mut prepare = |term: Option<&ast::Term<'_>>, name: &str, ty: CqlType| match term {
         None => Ok(None),
-        Some(term) => terms::prepare(preparing, term, &Receiver::new(name, ty)).map(Some),
+        Some(term) => terms::prepare(context, term, &Receiver::new(name, ty)).map(Some),
     };
     let timestamp = prepare(timestamp, "[timestamp]", CqlType::BigInt)?;
     Ok((timestamp, prepare(ttl, "[ttl]", CqlType::Int)?))
@@ -117,12 +117,12 @@ impl Operations {
 
 /// Prepares an INSERT.
 pub(crate) fn prepare_insert(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     insert: &ast::Insert<'_>,
     keyspace: Option<&str>,
 ) -> Result<ModificationPlan, CqlError> {
-    let table = preparing.table(&insert.table, keyspace)?;
-    preparing.enter(&table);
+    let table = context.table(&insert.table, keyspace)?;
+    context.set_table(&table);
     if table.is_counter() {
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
@@ -130,7 +130,7 @@ pub(crate) fn prepare_insert(
     let (columns, values) = match &insert.source {
         InsertSource::Values { columns, values } => (columns, values),
         InsertSource::Json { value, default_unset } => {
-            return prepare_insert_json(preparing, insert, table, value, *default_unset);
+            return prepare_insert_json(context, insert, table, value, *default_unset);
         }
     };
     if columns.is_empty() {
@@ -149,18 +149,18 @@ pub(crate) fn prepare_insert(
         let column = find_column(&table, name.as_str())?;
         sets_clustering |= column.kind == ColumnKind::Clustering;
         if column.is_primary_key() {
-            keys.push((column, terms::prepare(preparing, value, &Receiver::column(column))?));
+            keys.push((column, terms::prepare(context, value, &Receiver::column(column))?));
         } else {
-            let operation = set_value(preparing, column, value)?;
+            let operation = set_value(context, column, value)?;
             operations.add(column, operation);
         }
     }
     let only_static = !sets_clustering && operations.only_static();
     let lacks_compact_value = lacks_compact_value(&table, &operations);
-    let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
+    let using = using(context, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
     let plan = operations.into_plan(
-        preparing.schema,
+        context.schema,
         Arc::clone(&table),
         StatementKind::Insert,
         restrictions,
@@ -173,14 +173,14 @@ pub(crate) fn prepare_insert(
 /// Prepares an INSERT JSON. It sets every column of the table, except those that DEFAULT UNSET
 /// leaves as they are.
 fn prepare_insert_json(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     insert: &ast::Insert<'_>,
     table: Arc<TableMetadata>,
     value: &JsonValue<'_>,
     default_unset: bool,
 ) -> Result<ModificationPlan, CqlError> {
     let columns = table.columns_in_select_order();
-    let source = JsonSource::prepare(preparing, value, &columns, default_unset)?;
+    let source = JsonSource::prepare(context, value, &columns, default_unset)?;
     let mut operations = Operations::default();
     let mut keys = Vec::new();
     for (at, column) in columns.into_iter().enumerate() {
@@ -196,11 +196,11 @@ fn prepare_insert_json(
             operations.add(column, Operation::Set(column.id, term));
         }
     }
-    let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
+    let using = using(context, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let only_static = table.is_static_compact() && operations.only_static();
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
     operations.into_plan(
-        preparing.schema,
+        context.schema,
         Arc::clone(&table),
         StatementKind::Insert,
         restrictions,
@@ -215,41 +215,41 @@ fn of_insert(insert: &ast::Insert<'_>) -> Conditions {
 
 /// Prepares an UPDATE.
 pub(crate) fn prepare_update(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     update: &ast::Update<'_>,
     keyspace: Option<&str>,
 ) -> Result<ModificationPlan, CqlError> {
-    let table = preparing.table(&update.table, keyspace)?;
-    preparing.enter(&table);
+    let table = context.table(&update.table, keyspace)?;
+    context.set_table(&table);
     check_table(&table)?;
-    let using = using(preparing, update.using.timestamp.as_ref(), update.using.ttl.as_ref())?;
-    let conditions = conditions::prepare(preparing, &table, &update.condition, using.0.is_some())?;
+    let using = using(context, update.using.timestamp.as_ref(), update.using.ttl.as_ref())?;
+    let conditions = conditions::prepare(context, &table, &update.condition, using.0.is_some())?;
     let mut operations = Operations::default();
     for assignment in &update.assignments {
         let column = find_column(&table, assignment.column.as_str())?;
         if column.is_primary_key() {
             return invalid(format!("PRIMARY KEY part {} found in SET part", column.name));
         }
-        let operation = assign(preparing, column, &assignment.operation, !conditions.is_none())?;
+        let operation = assign(context, column, &assignment.operation, !conditions.is_none())?;
         operations.add(column, operation);
     }
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &update.where_clause;
-    let restrictions = restrictions::prepare(preparing, StatementKind::Update, &table, clause, only_static, false)?;
-    operations.into_plan(preparing.schema, Arc::clone(&table), StatementKind::Update, restrictions, using, conditions)
+    let restrictions = restrictions::prepare(context, StatementKind::Update, &table, clause, only_static, false)?;
+    operations.into_plan(context.schema, Arc::clone(&table), StatementKind::Update, restrictions, using, conditions)
 }
 
 /// Prepares a DELETE.
 pub(crate) fn prepare_delete(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     delete: &ast::Delete<'_>,
     keyspace: Option<&str>,
 ) -> Result<ModificationPlan, CqlError> {
-    let table = preparing.table(&delete.table, keyspace)?;
-    preparing.enter(&table);
+    let table = context.table(&delete.table, keyspace)?;
+    context.set_table(&table);
     check_table(&table)?;
-    let using = using(preparing, delete.timestamp.as_ref(), None)?;
-    let conditions = conditions::prepare(preparing, &table, &delete.condition, using.0.is_some())?;
+    let using = using(context, delete.timestamp.as_ref(), None)?;
+    let conditions = conditions::prepare(context, &table, &delete.condition, using.0.is_some())?;
     let mut operations = Operations::default();
     for deletion in &delete.deletions {
         let column = find_column(&table, deletion.column().as_str())?;
@@ -259,14 +259,14 @@ pub(crate) fn prepare_delete(
                 column.name
             ));
         }
-        let operation = delete_part(preparing, column, deletion)?;
+        let operation = delete_part(context, column, deletion)?;
         operations.add(column, operation);
     }
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &delete.where_clause;
-    let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
+    let restrictions = restrictions::prepare(context, StatementKind::Delete, &table, clause, only_static, false)?;
     let plan = operations.into_plan(
-        preparing.schema,
+        context.schema,
         Arc::clone(&table),
         StatementKind::Delete,
         restrictions,
@@ -304,7 +304,7 @@ fn lacks_compact_value(table: &TableMetadata, operations: &Operations) -> bool {
 }
 
 fn delete_part(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     column: &ColumnMetadata,
     deletion: &Deletion<'_>,
 ) -> Result<Operation, CqlError> {
@@ -321,22 +321,22 @@ fn delete_part(
                     invalid(format!("Invalid deletion operation for frozen collection column {name}"))
                 }
                 CqlType::Set { element, .. } => {
-                    let term = terms::prepare(preparing, key, &receiver("value", element))?;
+                    let term = terms::prepare(context, key, &receiver("value", element))?;
                     Ok(Operation::DeleteKey(TypedColumn::from(column), term))
                 }
                 CqlType::Map { key: key_type, .. } => {
-                    let term = terms::prepare(preparing, key, &receiver("key", key_type))?;
+                    let term = terms::prepare(context, key, &receiver("key", key_type))?;
                     Ok(Operation::DeleteKey(TypedColumn::from(column), term))
                 }
                 _ => {
-                    let term = terms::prepare(preparing, key, &receiver("idx", &CqlType::Int))?;
+                    let term = terms::prepare(context, key, &receiver("idx", &CqlType::Int))?;
                     Ok(Operation::DeleteIndex(column.id, term))
                 }
             }
         }
         Deletion::Field(_, field) => match &column.ty {
             CqlType::Udt(_, true) => invalid(format!("Frozen UDT column {name} does not support field deletions")),
-            CqlType::Udt(udt, _) => Ok(Operation::DeleteField(column.id, field_index(preparing, column, udt, field)?)),
+            CqlType::Udt(udt, _) => Ok(Operation::DeleteField(column.id, field_index(context, column, udt, field)?)),
             _ => invalid(format!("Invalid field deletion operation for non-UDT column {name}")),
         },
     }

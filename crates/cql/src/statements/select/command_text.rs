@@ -10,7 +10,7 @@ use schema::{ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 use types::ident::{maybe_quote, qualified};
 
-use super::page::Job;
+use super::page::PageInput;
 use super::{SelectPlan, limit_value};
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -29,17 +29,17 @@ pub(super) fn of(
     key: &DecoratedKey,
     bindings: &Bindings<'_>,
     options: &QueryOptions,
-    job: &Job,
+    input: &PageInput,
 ) -> Result<String, CqlError> {
     let table = &*plan.table;
     let resumed =
-        job.resume.as_ref().and_then(|state| state.key.clone().or_else(|| job.single_key.then(|| key.key.clone())));
+        input.resume.as_ref().and_then(|state| state.key.clone().or_else(|| input.single_key.then(|| key.key.clone())));
     let mut slices = plan.restrictions.slices(table, bindings)?;
     let mut conditions = Vec::new();
     if plan.restrictions.names_keys() {
         conditions.extend(key_conditions(table, &key.key));
         let row =
-            job.resume.as_ref().filter(|_| resumed.as_ref() == Some(&key.key)).and_then(|state| state.row.as_ref());
+            input.resume.as_ref().filter(|_| resumed.as_ref() == Some(&key.key)).and_then(|state| state.row.as_ref());
         if let Some(row) = row {
             slices = slices.behind(row, plan.reversed, &plan.table.comparator);
         }
@@ -55,8 +55,8 @@ pub(super) fn of(
     for filter in &plan.restrictions.filters {
         conditions.push(filter.text(bindings)?);
     }
-    if let Some(nearest) = &plan.nearest {
-        conditions.push(nearest.text(bindings)?);
+    if let Some(ann_ordering) = &plan.ann_ordering {
+        conditions.push(ann_ordering.text(bindings)?);
     }
     let mut text = format!("SELECT {} FROM {}", columns(plan), qualified(&table.keyspace, &table.name));
     if !conditions.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn of(
         text.push_str(" ORDER BY ");
         text.push_str(&order.collect::<Vec<_>>().join(", "));
     }
-    text.push_str(&limits(plan, bindings, options, job)?);
+    text.push_str(&limits(plan, bindings, options, input)?);
     text.push_str(" ALLOW FILTERING");
     Ok(match text.char_indices().nth(TEXT_MAX) {
         Some((end, _)) => text[..end].to_owned(),
@@ -87,11 +87,11 @@ fn columns(plan: &SelectPlan) -> String {
     if names.is_empty() { "*".to_owned() } else { names.join(", ") }
 }
 
-fn limits(plan: &SelectPlan, bindings: &Bindings<'_>, options: &QueryOptions, job: &Job) -> Result<String, CqlError> {
+fn limits(plan: &SelectPlan, bindings: &Bindings<'_>, options: &QueryOptions, input: &PageInput) -> Result<String, CqlError> {
     let page = options.page_size.filter(|size| *size > 0);
     let rows = match plan.aggregates() {
         true => page.unwrap_or(AGGREGATE_PAGE),
-        false => page.unwrap_or(UNLIMITED).min(job.remaining),
+        false => page.unwrap_or(UNLIMITED).min(input.remaining),
     };
     let mut text = String::new();
     if plan.group_by.is_some() {

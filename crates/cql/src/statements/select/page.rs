@@ -20,11 +20,11 @@ use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::BoundFilter;
 use crate::selection::{AggregateState, Column, OwnedRow, RESULT_BYTES_MAX, RowView, Selection};
-use crate::statements::select::group::{GroupBy, GroupKey};
-use crate::statements::select::nearest::BoundNearest;
+use crate::statements::select::group_by::{GroupBy, GroupKey};
+use crate::statements::select::ann::BoundAnnOrdering;
 
 /// The input of building a page, except for the stream.
-pub(super) struct Job {
+pub(super) struct PageInput {
     pub table: Arc<TableMetadata>,
     pub indexes: Vec<IndexSearch>,
     pub selection: Arc<Selection>,
@@ -32,8 +32,8 @@ pub(super) struct Job {
     pub partition_filters: Vec<BoundFilter>,
     pub row_filters: Vec<BoundFilter>,
     /// Conditions that the slices apply: rows are not checked again, but for empty values
-    /// ([`Self::leave_out_empty`]). Replicas are told them where an index is searched, which may be
-    /// that of one of them.
+    /// ([`Self::recheck_empty_values`]). Replicas are told them where an index is searched, which
+    /// may be that of one of them.
     pub slice_filters: Vec<BoundFilter>,
     pub group_by: Option<GroupBy>,
     pub aggregates: bool,
@@ -43,7 +43,7 @@ pub(super) struct Job {
     /// Rows in the reversed order of the table.
     pub reversed: bool,
     /// ORDER BY … ANN OF: rows without a vector are left out.
-    pub nearest: Option<Box<BoundNearest>>,
+    pub ann_ordering: Option<Box<BoundAnnOrdering>>,
     pub shows_static_only: bool,
     pub per_partition: u32,
     /// Rows left until the LIMIT of the statement.
@@ -68,7 +68,7 @@ pub(super) struct Job {
     pub slow_calls: Mutex<Vec<String>>,
 }
 
-impl Job {
+impl PageInput {
     /// Puts the calls that took long while the page was built; gives those of the time before, for
     /// a page that is built again tells of each once.
     pub fn put_slow_calls(&self, calls: Vec<String>) -> Vec<String> {
@@ -77,9 +77,9 @@ impl Job {
 
     /// Where an index is searched, rows are checked again for conditions that slices apply and that
     /// an index answers which has no entries of empty values: slices give rows with such values.
-    pub fn leave_out_empty(&mut self) {
-        if !self.indexes.is_empty() && self.nearest.is_none() {
-            let again = self.slice_filters.iter().filter(|filter| filter.leaves_out_empty()).cloned();
+    pub fn recheck_empty_values(&mut self) {
+        if !self.indexes.is_empty() && self.ann_ordering.is_none() {
+            let again = self.slice_filters.iter().filter(|filter| filter.excludes_empty()).cloned();
             self.row_filters.extend(again);
         }
     }
@@ -91,7 +91,7 @@ impl Job {
 
     /// Rows are sorted after they were read.
     fn is_sorted_later(&self) -> bool {
-        !self.post_order.is_empty() || self.nearest.is_some()
+        !self.post_order.is_empty() || self.ann_ordering.is_some()
     }
 
     /// The rows that are looked for, for nodes that may be asked for no others. None: every row
@@ -99,9 +99,9 @@ impl Job {
     pub fn sought(&self) -> Option<Arc<Sought>> {
         let filters = || self.partition_filters.iter().chain(&self.row_filters);
         // an order by nearness has the index for it searched
-        let is_search = !self.indexes.is_empty() && self.nearest.is_none();
+        let is_search = !self.indexes.is_empty() && self.ann_ordering.is_none();
         let of_slices = if is_search { self.slice_filters.as_slice() } else { &[] };
-        let is_sought = filters().next().is_some() || !of_slices.is_empty() || self.nearest.is_some();
+        let is_sought = filters().next().is_some() || !of_slices.is_empty() || self.ann_ordering.is_some();
         // the rows of a static compact table are none to CQL
         if !is_sought || self.table.is_static_compact() {
             return None;
@@ -115,7 +115,7 @@ impl Job {
                 expressions.push(expression);
             }
         }
-        expressions.extend(self.nearest.as_deref().and_then(BoundNearest::expression));
+        expressions.extend(self.ann_ordering.as_deref().and_then(BoundAnnOrdering::expression));
         Some(Arc::new(Sought { expressions, rows }))
     }
 }
@@ -134,7 +134,7 @@ pub(super) struct Page {
 }
 
 /// The position of the last row of the page.
-struct Mark {
+struct RowPosition {
     key: Bytes,
     row: Option<ClusteringValues>,
     left_in_partition: u32,
@@ -146,17 +146,17 @@ struct Group {
     key: Bytes,
     group: Option<GroupKey>,
     states: Vec<AggregateState>,
-    last: Mark,
+    last: RowPosition,
 }
 
 struct Builder<'j> {
-    job: &'j Job,
+    input: &'j PageInput,
     out: Vec<u8>,
     count: u32,
     limit: u32,
     /// Rows are sorted after they were read.
     is_sorted_later: bool,
-    mark: Option<Mark>,
+    position: Option<RowPosition>,
     group: Option<Group>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
     sorted_bytes: usize,
@@ -206,16 +206,16 @@ enum Next {
 }
 
 /// Builds a page.
-pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page, CqlError> {
-    let mut live = LiveRows::new(stream, Arc::clone(&job.table), job.now, job.tombstones);
-    let limit = if job.is_sorted_later() { u32::MAX } else { job.row_limit() };
+pub(super) fn build(input: &PageInput, stream: &mut dyn PartitionStream) -> Result<Page, CqlError> {
+    let mut live = LiveRows::new(stream, Arc::clone(&input.table), input.now, input.tombstones);
+    let limit = if input.is_sorted_later() { u32::MAX } else { input.row_limit() };
     let mut builder = Builder {
-        job,
+        input,
         out: Vec::with_capacity(FIRST_BYTES),
         count: 0,
         limit,
-        is_sorted_later: job.is_sorted_later(),
-        mark: None,
+        is_sorted_later: input.is_sorted_later(),
+        position: None,
         group: None,
         sorted: Vec::new(),
         sorted_bytes: 0,
@@ -234,49 +234,49 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
 
 impl Builder<'_> {
     fn partition(&mut self, partition: &LivePartition, live: &mut LiveRows<'_>) -> Result<Next, CqlError> {
-        let job = self.job;
-        let resumed = job.resume.as_ref().filter(|state| {
-            state.row.is_some() && state.key.as_ref().map_or(job.single_key, |key| *key == partition.key.key)
+        let input = self.input;
+        let resumed = input.resume.as_ref().filter(|state| {
+            state.row.is_some() && state.key.as_ref().map_or(input.single_key, |key| *key == partition.key.key)
         });
-        let mut left = resumed.map_or(job.per_partition, |state| state.remaining_in_partition);
-        let components = keys::decompose(&partition.key.key, job.table.partition_key.len());
+        let mut left = resumed.map_or(input.per_partition, |state| state.remaining_in_partition);
+        let components = keys::decompose(&partition.key.key, input.table.partition_key.len());
         let whole = RowView {
             key: &components,
             clustering: &[],
             static_row: partition.static_row.as_ref(),
             row: None,
-            now: job.now,
+            now: input.now,
             aggregates: &[],
         };
-        if !job.partition_filters.iter().all(|filter| filter.holds(&whole)) {
+        if !input.partition_filters.iter().all(|filter| filter.holds(&whole)) {
             return Ok(Next::Partition);
         }
-        if job.table.is_static_compact() {
+        if input.table.is_static_compact() {
             // in a static compact table each partition is one row; the other cells are not visible
             // to CQL
-            let is_shown = whole.static_row.is_some() && job.row_filters.iter().all(|filter| filter.holds(&whole));
+            let is_shown = whole.static_row.is_some() && input.row_filters.iter().all(|filter| filter.holds(&whole));
             return if is_shown { self.static_only(&whole, &partition.key.key) } else { Ok(Next::Partition) };
         }
         let mut has_rows = false;
         while let Some(row) = live.next_row()? {
             has_rows = true;
             let view = RowView { clustering: &row.clustering, row: Some(&row), ..whole };
-            let has_rank = || job.nearest.as_ref().is_none_or(|nearest| nearest.rank(&view).is_some());
-            if !job.row_filters.iter().all(|filter| filter.holds(&view)) || !has_rank() {
+            let has_rank = || input.ann_ordering.as_ref().is_none_or(|ann_ordering| ann_ordering.rank(&view).is_some());
+            if !input.row_filters.iter().all(|filter| filter.holds(&view)) || !has_rank() {
                 continue;
             }
             match self.row(&view, &partition.key.key, &row, &mut left)? {
-                Next::Row if job.aggregates && job.distinct => break,
+                Next::Row if input.aggregates && input.distinct => break,
                 Next::Row => {}
                 next => return Ok(next),
             }
         }
-        let shows_static_only = job.shows_static_only && job.nearest.is_none();
+        let shows_static_only = input.shows_static_only && input.ann_ordering.is_none();
         if !has_rows && partition.static_row.is_some() && shows_static_only && resumed.is_none() {
             return self.static_only(&whole, &partition.key.key);
         }
         // groups end with their partition
-        if job.group_by.is_some() && self.end_group()? == Next::Stop {
+        if input.group_by.is_some() && self.end_group()? == Next::Stop {
             return Ok(Next::Stop);
         }
         Ok(Next::Partition)
@@ -284,7 +284,7 @@ impl Builder<'_> {
 
     fn row(&mut self, view: &RowView<'_>, key: &Bytes, row: &Row, left: &mut u32) -> Result<Next, CqlError> {
         let no_clustering = row.clustering.is_empty();
-        if self.job.aggregates {
+        if self.input.aggregates {
             return self.grouped(view, key, &row.clustering, left);
         }
         self.show(view)?;
@@ -293,21 +293,21 @@ impl Builder<'_> {
         if self.is_full() {
             let left_in_partition = if no_clustering { 0 } else { *left };
             let clustering = (!no_clustering).then(|| row.clustering.clone());
-            self.mark = Some(Mark { key: key.clone(), row: clustering, left_in_partition });
+            self.position = Some(RowPosition { key: key.clone(), row: clustering, left_in_partition });
             return Ok(Next::Stop);
         }
         Ok(if *left == 0 { Next::Partition } else { Next::Row })
     }
 
     fn static_only(&mut self, view: &RowView<'_>, key: &Bytes) -> Result<Next, CqlError> {
-        if self.job.aggregates {
+        if self.input.aggregates {
             let mut left = UNLIMITED;
             self.grouped(view, key, &ClusteringValues::new(), &mut left)?;
-            return if self.job.group_by.is_some() { self.end_group() } else { Ok(Next::Partition) };
+            return if self.input.group_by.is_some() { self.end_group() } else { Ok(Next::Partition) };
         }
         self.show(view)?;
         if self.is_full() {
-            self.mark = Some(Mark { key: key.clone(), row: None, left_in_partition: 0 });
+            self.position = Some(RowPosition { key: key.clone(), row: None, left_in_partition: 0 });
             return Ok(Next::Stop);
         }
         Ok(Next::Partition)
@@ -320,10 +320,10 @@ impl Builder<'_> {
         clustering: &ClusteringValues,
         left: &mut u32,
     ) -> Result<Next, CqlError> {
-        let job = self.job;
-        let wanted = job.group_by.as_ref().map(|group_by| group_by.key(clustering, view)).transpose()?;
+        let input = self.input;
+        let wanted = input.group_by.as_ref().map(|group_by| group_by.key(clustering, view)).transpose()?;
         let same = self.group.as_ref().is_some_and(|group| match (&group.group, &wanted) {
-            (Some(group_of), Some(wanted)) => group.key == *key && group_of.is_same(wanted, &job.table.comparator),
+            (Some(group_of), Some(wanted)) => group.key == *key && group_of.is_same(wanted, &input.table.comparator),
             _ => wanted.is_none(),
         });
         if !same {
@@ -338,15 +338,15 @@ impl Builder<'_> {
                 first: view.to_owned_row(),
                 key: key.clone(),
                 group: wanted,
-                states: vec![AggregateState::default(); job.selection.aggregates.len()],
-                last: Mark { key: key.clone(), row: None, left_in_partition: *left },
+                states: vec![AggregateState::default(); input.selection.aggregates.len()],
+                last: RowPosition { key: key.clone(), row: None, left_in_partition: *left },
             });
         }
         let group = self.group.as_mut().expect("it was made above");
-        for (aggregate, state) in job.selection.aggregates.iter().zip(&mut group.states) {
+        for (aggregate, state) in input.selection.aggregates.iter().zip(&mut group.states) {
             aggregate.add(state, view)?;
         }
-        if job.group_by.is_some() {
+        if input.group_by.is_some() {
             let left_in_partition = if clustering.is_empty() { 0 } else { *left };
             group.last.row = (!clustering.is_empty()).then(|| clustering.clone());
             group.last.left_in_partition = left_in_partition;
@@ -359,7 +359,7 @@ impl Builder<'_> {
     fn end_group(&mut self) -> Result<Next, CqlError> {
         let Some(group) = self.group.take() else { return Ok(Next::Row) };
         let values: Result<Vec<_>, _> = self
-            .job
+            .input
             .selection
             .aggregates
             .iter()
@@ -369,7 +369,7 @@ impl Builder<'_> {
         let values = values?;
         self.show(&group.first.view(&values))?;
         if self.is_full() {
-            self.mark = Some(group.last);
+            self.position = Some(group.last);
             return Ok(Next::Stop);
         }
         Ok(Next::Row)
@@ -377,15 +377,15 @@ impl Builder<'_> {
 
     fn show(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         // as in Cassandra, which finds a page too large when a further row comes
-        self.is_too_large |= self.job.size_max.is_some_and(|max| self.size > max);
+        self.is_too_large |= self.input.size_max.is_some_and(|max| self.size > max);
         self.count += 1;
         if !self.is_sorted_later {
             return self.put(view);
         }
-        let order = match &self.job.nearest {
-            None => self.job.post_order.iter().map(|(column, _)| view.value(column)).collect(),
-            Some(nearest) => {
-                let rank = nearest.rank(view).map(|rank| Bytes::copy_from_slice(&rank.to_be_bytes()));
+        let order = match &self.input.ann_ordering {
+            None => self.input.post_order.iter().map(|(column, _)| view.value(column)).collect(),
+            Some(ann_ordering) => {
+                let rank = ann_ordering.rank(view).map(|rank| Bytes::copy_from_slice(&rank.to_be_bytes()));
                 vec![rank]
             }
         };
@@ -397,12 +397,12 @@ impl Builder<'_> {
 
     fn put(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         let before = self.out.len();
-        let values = if self.job.json {
-            self.job.selection.put_json(&mut self.out, view)?;
+        let values = if self.input.json {
+            self.input.selection.put_json(&mut self.out, view)?;
             1
         } else {
-            self.job.selection.put(&mut self.out, view)?;
-            self.job.selection.selectors.len()
+            self.input.selection.put(&mut self.out, view)?;
+            self.input.selection.selectors.len()
         };
         self.size += (self.out.len() - before).saturating_sub(values * LENGTH_BYTES) as u64;
         self.sorted_bytes += if self.is_sorted_later { self.out.len() } else { 0 };
@@ -419,7 +419,7 @@ impl Builder<'_> {
             )));
         }
         self.room = size.max(self.out.capacity()).next_multiple_of(COUNTED_BYTES);
-        let Some(share) = &self.job.results else { return Ok(()) };
+        let Some(share) = &self.input.results else { return Ok(()) };
         self.taken.get_or_insert_with(|| share.take(0)).set(self.room);
         if share.used() > share.limit().saturating_mul(RESULTS_OVER) {
             return Err(CqlError::Overloaded(format!(
@@ -433,31 +433,31 @@ impl Builder<'_> {
 
     /// The page has its rows, or as many bytes as a page may have.
     fn is_full(&self) -> bool {
-        self.is_too_large || self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
+        self.is_too_large || self.count >= self.limit || (self.input.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
 
     fn finish(mut self, scanned: Vec<Scanned>) -> Result<Page, CqlError> {
-        let job = self.job;
-        if self.mark.is_none() {
+        let input = self.input;
+        if self.position.is_none() {
             self.end_group()?;
-            if job.aggregates && job.group_by.is_none() && self.count == 0 {
+            if input.aggregates && input.group_by.is_none() && self.count == 0 {
                 self.show_nothing()?;
             }
         }
-        if job.is_sorted_later() {
+        if input.is_sorted_later() {
             self.sort();
         }
-        let limit = if job.is_sorted_later() { job.remaining } else { self.limit };
+        let limit = if input.is_sorted_later() { input.remaining } else { self.limit };
         assert!(self.count <= limit, "a page of {} rows has no more than {limit}", self.count);
         assert_eq!(self.out.is_empty(), self.count == 0, "a row has bytes");
-        let paging_state = self.mark.take().filter(|_| job.page.is_some()).and_then(|mark| {
-            let remaining = job.remaining - self.count;
-            let ended = mark.left_in_partition == 0 && job.last_key.as_ref() == Some(&mark.key);
+        let paging_state = self.position.take().filter(|_| input.page.is_some()).and_then(|position| {
+            let remaining = input.remaining - self.count;
+            let ended = position.left_in_partition == 0 && input.last_key.as_ref() == Some(&position.key);
             (remaining > 0 && !ended).then(|| PagingState {
-                key: (!job.single_key).then_some(mark.key),
-                row: mark.row,
+                key: (!input.single_key).then_some(position.key),
+                row: position.row,
                 remaining,
-                remaining_in_partition: mark.left_in_partition,
+                remaining_in_partition: position.left_in_partition,
             })
         });
         let rows = match self.taken {
@@ -475,16 +475,16 @@ impl Builder<'_> {
     fn show_nothing(&mut self) -> Result<(), CqlError> {
         let state = AggregateState::default();
         let values: Result<Vec<_>, _> =
-            self.job.selection.aggregates.iter().map(|aggregate| aggregate.finish(&state)).collect();
+            self.input.selection.aggregates.iter().map(|aggregate| aggregate.finish(&state)).collect();
         let values = values?;
         let nothing =
-            RowView { key: &[], clustering: &[], static_row: None, row: None, now: self.job.now, aggregates: &values };
+            RowView { key: &[], clustering: &[], static_row: None, row: None, now: self.input.now, aggregates: &values };
         self.show(&nothing)
     }
 
     fn sort(&mut self) {
-        let orders = &self.job.post_order;
-        if self.job.nearest.is_some() {
+        let orders = &self.input.post_order;
+        if self.input.ann_ordering.is_some() {
             self.sorted.sort_by(|(a, _), (b, _)| rank(b).total_cmp(&rank(a)));
         }
         self.sorted.sort_by(|(a, _), (b, _)| {
@@ -493,7 +493,7 @@ impl Builder<'_> {
                 // table, also where that is descending
                 let (order, is_turned) = match (a, b) {
                     (Some(a), Some(b)) => (types::compare(column.ty(), a, b), *descending),
-                    (a, b) => (a.is_some().cmp(&b.is_some()), self.job.reversed),
+                    (a, b) => (a.is_some().cmp(&b.is_some()), self.input.reversed),
                 };
                 if order != Ordering::Equal {
                     return if is_turned { order.reverse() } else { order };
@@ -501,7 +501,7 @@ impl Builder<'_> {
             }
             Ordering::Equal
         });
-        let wanted = usize::try_from(self.job.remaining).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(self.input.remaining).unwrap_or(usize::MAX);
         self.sorted.truncate(wanted);
         self.count = u32::try_from(self.sorted.len()).expect("it was truncated to a u32");
         for (_, row) in &self.sorted {

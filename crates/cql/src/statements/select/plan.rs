@@ -9,9 +9,9 @@ use rows::ColumnFilter;
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 use types::CqlType;
 
-use super::{SelectPlan, group, nearest};
+use super::{SelectPlan, ann, group_by};
 use crate::ast::{self, Selectable};
-use crate::context::{Preparing, Receiver, find_column};
+use crate::context::{PrepareContext, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
 use crate::result::{ColumnSpec, ResultMetadata};
@@ -24,22 +24,22 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 
 /// Prepares a SELECT.
 pub(crate) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     select: &ast::Select<'_>,
     keyspace: Option<&str>,
 ) -> Result<SelectPlan, CqlError> {
-    let table = preparing.table(&select.table, keyspace)?;
-    preparing.enter(&table);
+    let table = context.table(&select.table, keyspace)?;
+    context.set_table(&table);
     check_columns(&table, &select.selectors)?;
-    let selection::Found { requested, selection } = selection::prepare(preparing, &table, &select.selectors)?;
+    let selection::PreparedSelection { requested, selection } = selection::prepare(context, &table, &select.selectors)?;
     let only_static = selects_only_static(&table, &select.selectors, &requested);
     let clause = &select.where_clause;
     if !table.indexes.is_empty() {
-        nearest::check_conditions(&table, select)?;
+        ann::check_conditions(&table, select)?;
     }
     // an order by nearness has its own rule for conditions that no index answers
-    let filters = select.allow_filtering || nearest::is_asked_for(select);
-    let restrictions = restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, filters)?;
+    let filters = select.allow_filtering || ann::has_ann_ordering(select);
+    let restrictions = restrictions::prepare(context, StatementKind::Select, &table, clause, only_static, filters)?;
     let mut selection = selection?;
     if select.distinct {
         if select.per_partition_limit.is_some() {
@@ -48,25 +48,25 @@ pub(crate) fn prepare(
         check_distinct(&table, &selection, &restrictions)?;
         check_distinct_order(&table, select, &restrictions)?;
     }
-    let group_by = group::prepare(preparing, &table, select, &restrictions)?;
+    let group_by = group_by::prepare(context, &table, select, &restrictions)?;
     if !selection.aggregates.is_empty() && group_by.is_none() && select.per_partition_limit.is_some() {
         return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
-    let nearest = nearest::prepare(preparing, &table, select, &restrictions)?;
-    let (reversed, post_order) = match &nearest {
+    let ann_ordering = ann::prepare(context, &table, select, &restrictions)?;
+    let (reversed, post_order) = match &ann_ordering {
         Some(_) => (false, Vec::new()),
         None => prepare_order(&table, select, &restrictions)?,
     };
-    let is_left = nearest.is_some()
+    let is_left = ann_ordering.is_some()
         && !select.allow_filtering
-        && (restrictions.left_by_attached || nearest::leaves_to_filtering(&table, select));
+        && (restrictions.unanswered_by_attached || ann::leaves_to_filtering(&table, select));
     if restrictions.lacks_allow_filtering || is_left {
         return invalid(restrictions::REQUIRES_ALLOW_FILTERING);
     }
-    let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
-    let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
+    let limit = prepare_limit(context, select.limit.as_ref(), "[limit]")?;
+    let per_partition_limit = prepare_limit(context, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
     let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
-    let compared = nearest.as_ref().and_then(|nearest| nearest.column.id());
+    let compared = ann_ordering.as_ref().and_then(|ann_ordering| ann_ordering.column.id());
     selection.fetch(fetched.into_iter().chain(compared));
     let named = if select.selectors.is_empty() { Arc::from([]) } else { Arc::clone(&selection.fetched) };
     if restrictions.shows_static_only() {
@@ -78,8 +78,8 @@ pub(crate) fn prepare(
     } else {
         ColumnFilter::Some(Arc::clone(&selection.fetched))
     };
-    let masked = (!table.masks.is_empty()).then(|| Arc::new(selection.masked(&table)));
-    let metadata = metadata(preparing, &selection, select.json);
+    let masked = (!table.masks.is_empty()).then(|| Arc::new(selection.with_masks(&table)));
+    let metadata = metadata(context, &selection, select.json);
     let plan = SelectPlan {
         masked_in_where: masked_in_where(&table, clause),
         table,
@@ -95,7 +95,7 @@ pub(crate) fn prepare(
         group_by,
         reversed,
         post_order,
-        nearest,
+        ann_ordering,
         limit,
         per_partition_limit,
     };
@@ -144,10 +144,10 @@ fn check_columns(table: &TableMetadata, selectors: &[ast::Selector<'_>]) -> Resu
     Ok(())
 }
 
-fn metadata(preparing: &Preparing<'_>, selection: &Selection, json: bool) -> Arc<ResultMetadata> {
+fn metadata(context: &PrepareContext<'_>, selection: &Selection, json: bool) -> Arc<ResultMetadata> {
     let spec = |name: &str, ty: &CqlType| ColumnSpec {
-        keyspace: Arc::clone(&preparing.keyspace),
-        table: Arc::clone(&preparing.table),
+        keyspace: Arc::clone(&context.keyspace),
+        table: Arc::clone(&context.table),
         name: Arc::from(name),
         ty: ty.clone(),
     };
@@ -160,11 +160,11 @@ fn metadata(preparing: &Preparing<'_>, selection: &Selection, json: bool) -> Arc
 }
 
 fn prepare_limit(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     limit: Option<&ast::Term<'_>>,
     name: &str,
 ) -> Result<Option<Term>, CqlError> {
-    limit.map(|term| terms::prepare(preparing, term, &Receiver::new(name, CqlType::Int))).transpose()
+    limit.map(|term| terms::prepare(context, term, &Receiver::new(name, CqlType::Int))).transpose()
 }
 
 /// Static columns, perhaps with key columns, and no others.

@@ -17,7 +17,7 @@ use crate::error::{CqlError, operation_failed};
 use crate::options::QueryOptions;
 
 /// A page by the size of its values.
-pub(super) enum SizeOfPage {
+pub(super) enum PageSizeCheck {
     /// The page is given, with the warning about one that is large.
     Fits(Option<String>),
     /// The page is refused, with a warning that says the same as the error.
@@ -39,12 +39,12 @@ pub(super) fn check<C: Coordinator>(
     bindings: &Bindings<'_>,
     options: &QueryOptions,
     coordinator: &C,
-) -> Result<SizeOfPage, CqlError> {
+) -> Result<PageSizeCheck, CqlError> {
     let limits = &options.limits;
     let (kind, threshold) = match (limits.result_size_fail, limits.result_size_warn) {
         (Some(fail), _) if page.is_too_large => ("failure", fail),
         (_, Some(warn)) if page.size > warn => ("warning", warn),
-        _ => return Ok(SizeOfPage::Fits(None)),
+        _ => return Ok(PageSizeCheck::Fits(None)),
     };
     let tokens = match keys {
         _ if !plan.restrictions.names_keys() => of_range(plan, bindings, ')')?,
@@ -60,7 +60,7 @@ pub(super) fn check<C: Coordinator>(
         grouped(threshold)
     );
     if !page.is_too_large {
-        return Ok(SizeOfPage::Fits(Some(message)));
+        return Ok(PageSizeCheck::Fits(Some(message)));
     }
     let failures = vec![ReplicaFailure { endpoint: coordinator.endpoint(), reason: FailureReason::ReadSize }];
     let error = CqlError::ReadFailure {
@@ -71,7 +71,7 @@ pub(super) fn check<C: Coordinator>(
         failures,
         data_present: true,
     };
-    Ok(SizeOfPage::TooLarge { warning: message, error })
+    Ok(PageSizeCheck::TooLarge { warning: message, error })
 }
 
 /// A number with a comma before each group of three digits.
@@ -91,7 +91,7 @@ fn grouped(number: u64) -> String {
 pub(super) fn tokens_of_read(plan: &SelectPlan, key: Token, bindings: &Bindings<'_>) -> Result<String, CqlError> {
     match plan.restrictions.names_keys() {
         true => Ok(format!("token={}", key.0)),
-        false => of_range(plan, bindings, if plan.nearest.is_some() { ')' } else { ']' }),
+        false => of_range(plan, bindings, if plan.ann_ordering.is_some() { ')' } else { ']' }),
     }
 }
 

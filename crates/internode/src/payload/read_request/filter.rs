@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::filter::Operator;
 use rows::{Expression, IndexSearch, RowFilter, SearchOperator};
-use schema::index::definition::{Answering, IndexDefinition, IndexOperator, IndexPart};
+use schema::index::definition::{IndexClass, IndexDefinition, IndexOperator, IndexPart};
 use schema::index::sasi::LikeKind;
 use schema::{ColumnKind, ColumnMetadata, TableId, TableMetadata};
 use stdx::{put_i32, put_short_bytes, put_uvint};
@@ -141,7 +141,7 @@ pub(super) fn relaxed(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) 
         return None;
     }
     let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
-    let attached: Vec<_> = definitions.filter(|index| index.answering() == Answering::Attached).collect();
+    let attached: Vec<_> = definitions.filter(|index| index.class() == IndexClass::Attached).collect();
     if !attached.iter().any(|index| id_of(&index.name) == *id) {
         return None;
     }

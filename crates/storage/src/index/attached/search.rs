@@ -79,8 +79,8 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
             SearchOperator::Lt => range.upper = Some((term, false)),
             SearchOperator::Lte => range.upper = Some((term, true)),
             SearchOperator::Prefix => range = of_prefix(&index.definition, &search.value),
-            SearchOperator::Suffix => range.part = TermPart::of(&index.definition.formed(&search.value), true),
-            SearchOperator::Contains => range.part = TermPart::of(&index.definition.formed(&search.value), false),
+            SearchOperator::Suffix => range.part = TermPart::of(&index.definition.apply_text_form(&search.value), true),
+            SearchOperator::Contains => range.part = TermPart::of(&index.definition.apply_text_form(&search.value), false),
             SearchOperator::Ann => continue,
         }
         add(&mut wanted, index, range);
@@ -91,7 +91,7 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
 /// The range of terms of texts that begin with `prefix`. Behind a zero byte the stored forms of
 /// texts differ from the texts, so the range also has terms that agree only before that byte.
 fn of_prefix(definition: &IndexDefinition, prefix: &Bytes) -> TermRange {
-    let prefix = definition.formed(prefix);
+    let prefix = definition.apply_text_form(prefix);
     let length = prefix.iter().position(|byte| *byte == 0).unwrap_or(prefix.len());
     // the text itself comes first. Its form without the byte that ends it would not do: memtables
     // order forms with a separator behind the shorter one, so that the text, and texts that go on

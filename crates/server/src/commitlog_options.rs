@@ -77,7 +77,7 @@ pub(crate) fn of(
         compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,
         archive: log.archiving.as_ref().map(archive),
         restore_point: log.archiving.as_ref().map_or_else(RestorePoint::default, restore_point),
-        capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, &found.beside.cdc_raw)),
+        capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, &found.auxiliary.cdc_raw)),
     })
 }
 

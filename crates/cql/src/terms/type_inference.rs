@@ -12,14 +12,14 @@ use types::CqlType;
 use types::decimal::Decimal;
 
 use crate::ast::{self, LiteralKind, TypeName};
-use crate::context::Preparing;
+use crate::context::PrepareContext;
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_type, native_type};
 
 /// Resolves the type named by a type hint or a cast. Inner types are frozen only if they are
 /// written so.
-pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Result<CqlType, CqlError> {
-    let resolve = |name: &TypeName<'_>| resolve_type(preparing, name);
+pub(crate) fn resolve_type(context: &PrepareContext<'_>, name: &TypeName<'_>) -> Result<CqlType, CqlError> {
+    let resolve = |name: &TypeName<'_>| resolve_type(context, name);
     Ok(match name {
         TypeName::Native(native) => native_type(*native),
         TypeName::List(element) => CqlType::List { element: Arc::new(resolve(element)?), frozen: false },
@@ -42,8 +42,8 @@ pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Re
             other => other,
         },
         TypeName::User(name) => {
-            let keyspace = name.keyspace().unwrap_or(&preparing.keyspace);
-            let found = preparing.schema.keyspace(keyspace).and_then(|found| found.user_types.get(name.name.as_str()));
+            let keyspace = name.keyspace().unwrap_or(&context.keyspace);
+            let found = context.schema.keyspace(keyspace).and_then(|found| found.user_types.get(name.name.as_str()));
             let udt = found.ok_or_else(|| CqlError::invalid(format!("Unknown type {keyspace}.{}", name.name)))?;
             CqlType::Udt(Arc::clone(udt), false)
         }
@@ -55,8 +55,8 @@ pub(crate) fn resolve_type(preparing: &Preparing<'_>, name: &TypeName<'_>) -> Re
 }
 
 /// The type of a term that does not depend on a receiver; None: it does.
-pub(crate) fn exact_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
-    let of = |term: &ast::Term<'_>| exact_type(preparing, term);
+pub(crate) fn exact_type(context: &PrepareContext<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    let of = |term: &ast::Term<'_>| exact_type(context, term);
     match term {
         ast::Term::Literal(_) | ast::Term::Null | ast::Term::Bind(_) | ast::Term::UserType(_) => None,
         ast::Term::List(elements) => elements.iter().find_map(of).map(list_of),
@@ -70,16 +70,16 @@ pub(crate) fn exact_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Opt
             let fields: Option<Vec<_>> = fields.iter().map(of).collect();
             Some(CqlType::Tuple(fields?.into()))
         }
-        ast::Term::TypeHint(name, _) => resolve_type(preparing, name).ok(),
+        ast::Term::TypeHint(name, _) => resolve_type(context, name).ok(),
         ast::Term::Function(_) | ast::Term::Cast(..) | ast::Term::Negation(_) | ast::Term::Operation(..) => {
-            super::call::return_type(preparing, term)
+            super::call::return_type(context, term)
         }
     }
 }
 
 /// The type that a term is given where no receiver says which; for constants their preferred type.
-pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
-    let of = |term: &ast::Term<'_>| compatible_type(preparing, term);
+pub(crate) fn compatible_type(context: &PrepareContext<'_>, term: &ast::Term<'_>) -> Option<CqlType> {
+    let of = |term: &ast::Term<'_>| compatible_type(context, term);
     match term {
         ast::Term::Literal(literal) => Some(preferred_type(literal)),
         // `[…]` may be a list or a vector, so it has none
@@ -89,7 +89,7 @@ pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -
             let value = common_type(entries.iter().filter_map(|(_, value)| of(value)))?;
             Some(map_of(key, value))
         }
-        other => exact_type(preparing, other),
+        other => exact_type(context, other),
     }
 }
 

@@ -9,7 +9,7 @@ use rows::ClusteringValues;
 use schema::{ClusteringComparator, ColumnKind, TableMetadata};
 
 use crate::ast::{self, Selectable};
-use crate::context::{Bindings, Preparing, find_column};
+use crate::context::{Bindings, PrepareContext, find_column};
 use crate::error::CqlError;
 use crate::restrictions::Restrictions;
 use crate::selection::{self, Column, RowView, Selector};
@@ -66,7 +66,7 @@ const ORDER: &str =
 
 /// Prepares GROUP BY. None: the statement has none.
 pub(super) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     select: &ast::Select<'_>,
     restrictions: &Restrictions,
@@ -93,7 +93,7 @@ pub(super) fn prepare(
                 Column::of(column)
             }
             other => {
-                let found = selection::prepare_group(preparing, table, other)?;
+                let found = selection::prepare_group(context, table, other)?;
                 let column = group_column(table, &found.columns)?;
                 function = Some(found);
                 column

@@ -22,13 +22,13 @@ use crate::errors;
 use crate::services::Services;
 
 /// The statement that a request executes, by the id under which it is found again.
-pub(super) enum Subject {
+pub(super) enum StatementRef {
     Prepared([u8; 16]),
     /// A batch: the number of its statements, and the id of the first.
     Batch(usize, [u8; 16]),
 }
 
-impl Subject {
+impl StatementRef {
     /// The statement of a request. None: it has no id, so its text would have to be kept.
     pub(super) fn of(request: &Request) -> Option<Self> {
         match request {
@@ -52,16 +52,16 @@ impl Subject {
 }
 
 /// A write that is in the memtables and waits for the commit log: see the head of this file.
-pub struct LastWait {
+pub struct CommitLogWait {
     pub(super) services: Arc<Services>,
-    pub(super) subject: Subject,
+    pub(super) subject: StatementRef,
     pub(super) received: Instant,
     pub(super) wait: Acknowledgement,
     /// The answer, if all goes well.
     pub(super) answer: ResponseEnvelope,
 }
 
-impl Future for LastWait {
+impl Future for CommitLogWait {
     type Output = ResponseEnvelope;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -69,8 +69,8 @@ impl Future for LastWait {
         let (services, figures) = (&self.services, &self.services.requests);
         let micros = services.micros_since(self.received);
         let histogram = match self.subject {
-            Subject::Batch(..) => &figures.batch,
-            Subject::Prepared(_) => &figures.write,
+            StatementRef::Batch(..) => &figures.batch,
+            StatementRef::Prepared(_) => &figures.write,
         };
         histogram.record(micros);
         if services.slow.is_slow(micros) {

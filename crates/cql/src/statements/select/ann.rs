@@ -17,9 +17,9 @@ use schema::index::definition::{IndexDefinition, parse_target};
 use types::similarity::{float_dimension, floats};
 use types::{Consistency, Similarity};
 
-use super::{SelectPlan, Wanted};
+use super::{SelectPlan, BoundSelect};
 use crate::ast;
-use crate::context::{Bindings, Preparing, Receiver, find_column};
+use crate::context::{Bindings, PrepareContext, Receiver, find_column};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::paging::UNLIMITED;
@@ -39,7 +39,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 
 /// The order of a SELECT by nearness.
 #[derive(Clone, Debug)]
-pub(crate) struct Nearest {
+pub(crate) struct AnnOrdering {
     /// The column of vectors.
     pub column: Column,
     /// Its name.
@@ -52,8 +52,8 @@ pub(crate) struct Nearest {
     vector: Term,
 }
 
-/// A [`Nearest`] with its vector evaluated.
-pub(super) struct BoundNearest {
+/// A [`AnnOrdering`] with its vector evaluated.
+pub(super) struct BoundAnnOrdering {
     column: Column,
     index: Arc<str>,
     similarity: Similarity,
@@ -62,23 +62,23 @@ pub(super) struct BoundNearest {
 }
 
 /// Whether a SELECT is ordered by nearness.
-pub(super) fn is_asked_for(select: &ast::Select<'_>) -> bool {
+pub(super) fn has_ann_ordering(select: &ast::Select<'_>) -> bool {
     select.order_by.iter().any(|ordering| ordering.ann_of.is_some())
 }
 
 /// Prepares the order. None: it is not by nearness.
 pub(super) fn prepare(
-    preparing: &mut Preparing<'_>,
+    context: &mut PrepareContext<'_>,
     table: &TableMetadata,
     select: &ast::Select<'_>,
     restrictions: &Restrictions,
-) -> Result<Option<Nearest>, CqlError> {
+) -> Result<Option<AnnOrdering>, CqlError> {
     let Some(ordering) = select.order_by.iter().find(|ordering| ordering.ann_of.is_some()) else { return Ok(None) };
     let restricted = restricted(select);
     let is_indexed = |name: &str| is_indexed(table, name);
     let column = find_column(table, ordering.column.as_str())?;
     let Some(given) = &ordering.ann_of else { return Ok(None) };
-    let vector = terms::prepare(preparing, given, &Receiver::new(&column.name, column.ty.clone()))?;
+    let vector = terms::prepare(context, given, &Receiver::new(&column.name, column.ty.clone()))?;
     if select.order_by.iter().filter(|ordering| ordering.ann_of.is_some()).count() > 1 {
         return invalid("Cannot specify more than one ANN ordering");
     }
@@ -115,10 +115,10 @@ pub(super) fn prepare(
     if restrictions.key_in {
         return invalid("Select on indexed columns and with IN clause for the PRIMARY KEY are not supported");
     }
-    Ok(Some(Nearest { column: Column::of(column), name: column.name.clone(), index, similarity, vector }))
+    Ok(Some(AnnOrdering { column: Column::of(column), name: column.name.clone(), index, similarity, vector }))
 }
 
-impl Nearest {
+impl AnnOrdering {
     /// The order with its vector, in the form in which a read has it among its conditions.
     pub fn text(&self, bindings: &Bindings<'_>) -> Result<String, CqlError> {
         let vector = self.vector.eval_option(bindings)?;
@@ -171,7 +171,7 @@ pub(super) fn check_conditions(table: &TableMetadata, select: &ast::Select<'_>) 
         table.column_by_name(name).is_some_and(|column| matches!(column.ty, types::CqlType::Vector { .. }))
             && !is_of_primary_key(table, name)
     };
-    if !is_asked_for(select) && restricted(select).iter().any(|name| is_vector(name) && is_indexed(table, name)) {
+    if !has_ann_ordering(select) && restricted(select).iter().any(|name| is_vector(name) && is_indexed(table, name)) {
         return invalid("Vector indexes only support ANN queries");
     }
     Ok(())
@@ -182,7 +182,7 @@ pub(super) fn check_conditions(table: &TableMetadata, select: &ast::Select<'_>) 
 pub(super) fn check(
     plan: &SelectPlan,
     options: &QueryOptions,
-    wanted: &mut Wanted,
+    bound: &mut BoundSelect,
     warnings: &mut Vec<String>,
 ) -> Result<Consistency, CqlError> {
     if plan.aggregates() {
@@ -205,7 +205,7 @@ pub(super) fn check(
              was requested. Downgrading the consistency level to {level}."
         ));
     }
-    let limit = wanted.limit;
+    let limit = bound.limit;
     if limit == UNLIMITED {
         return invalid(
             "Top-K queries must have a limit specified and the limit must be less than the query page size",
@@ -214,7 +214,7 @@ pub(super) fn check(
     if plan.per_partition_limit.is_some() {
         return invalid("Top-K queries do not support per-partition limits");
     }
-    if let Some(size) = wanted.page_size.take().filter(|size| *size < limit) {
+    if let Some(size) = bound.page_size.take().filter(|size| *size < limit) {
         warnings.push(format!(
             "Top-K queries do not support paging and the page size is set to {size}, which is less than LIMIT {limit}. \
              The page size has been set to {limit} to match the LIMIT."
@@ -228,9 +228,9 @@ pub(super) fn check(
     Ok(level)
 }
 
-impl Nearest {
+impl AnnOrdering {
     /// The order with its vector evaluated.
-    pub(super) fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundNearest, CqlError> {
+    pub(super) fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundAnnOrdering, CqlError> {
         let value = match self.vector.eval(bindings)? {
             BoundValue::Bytes(bytes) => bytes,
             BoundValue::Null => return invalid(format!("Unsupported null value for column {}", self.name)),
@@ -245,11 +245,11 @@ impl Nearest {
             return invalid("Zero vectors cannot be indexed or queried with cosine similarity");
         };
         let (column, index, similarity) = (self.column.clone(), Arc::clone(&self.index), self.similarity);
-        Ok(BoundNearest { column, index, similarity, value, vector })
+        Ok(BoundAnnOrdering { column, index, similarity, value, vector })
     }
 }
 
-impl BoundNearest {
+impl BoundAnnOrdering {
     /// The search in the index.
     pub fn search(&self) -> IndexSearch {
         IndexSearch { name: Arc::clone(&self.index), operator: SearchOperator::Ann, value: self.value.clone() }

@@ -13,7 +13,7 @@ pub struct Place {
 
 /// The reason why a body is not compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct CompileError {
     /// The line of the body, from 1.
     pub line: u32,
     /// The column, from 1, in characters.
@@ -22,14 +22,14 @@ pub struct Refusal {
     pub text: String,
 }
 
-impl Refusal {
+impl CompileError {
     /// A refusal at a place.
     pub(crate) fn new(place: Place, text: impl Into<String>) -> Self {
         Self { line: place.line, column: place.column, text: text.into() }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Line {}: {}", self.line, self.text)
     }

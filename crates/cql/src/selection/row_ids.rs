@@ -13,7 +13,7 @@ use super::RowView;
 
 /// The id from which the ids of rows are computed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fresh {
+pub(crate) struct RowIds {
     first: [u8; 16],
     is_time: bool,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Fresh {
 /// follow.
 const TIME_BYTES: usize = 8;
 
-impl Fresh {
+impl RowIds {
     /// From the first id; None: the bytes are no UUID.
     pub fn new(first: &[u8]) -> Option<Self> {
         let first: [u8; 16] = first.try_into().ok()?;
@@ -69,9 +69,9 @@ mod tests {
             aggregates: &[],
         };
         for first in [[0x42; 16], types::timeuuid::min_of_millis(5)] {
-            let fresh = Fresh::new(&first).expect("16 bytes");
+            let row_ids = RowIds::new(&first).expect("16 bytes");
             let mut ids: Vec<_> = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 0)]
-                .map(|(key, clustering)| fresh.of_row(&row(key, clustering)))
+                .map(|(key, clustering)| row_ids.of_row(&row(key, clustering)))
                 .to_vec();
             assert_eq!(ids.pop(), ids.first().cloned(), "the same row has the same id");
             assert!(ids.iter().all(|id| types::timeuuid::is_timeuuid(id) == types::timeuuid::is_timeuuid(&first)));
@@ -79,6 +79,6 @@ mod tests {
             ids.dedup();
             assert_eq!(ids.len(), 4);
         }
-        assert!(Fresh::new(b"short").is_none());
+        assert!(RowIds::new(b"short").is_none());
     }
 }

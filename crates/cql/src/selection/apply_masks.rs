@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schema::{ColumnKind, TableMetadata};
 
 use super::Mask;
-use super::stamps::Stamped;
+use super::cell_attributes::AttributeTarget;
 use super::{Column, Selection, Selector};
 
 /// The masks of columns by the places of these. A table may have tens of thousands of masked
@@ -31,7 +31,7 @@ fn place(column: &Column) -> Place {
 
 impl Selection {
     /// The masks of the columns of a table.
-    pub fn masked(&self, table: &TableMetadata) -> Self {
+    pub fn with_masks(&self, table: &TableMetadata) -> Self {
         let masks: Masks = table
             .masks
             .iter()
@@ -45,58 +45,58 @@ impl Selection {
             let user = aggregate.user.iter_mut().flat_map(|(_, arguments)| arguments);
             aggregate.argument.iter_mut().chain(user)
         });
-        masked.selectors.iter_mut().chain(arguments).for_each(|selector| cover(selector, &masks));
+        masked.selectors.iter_mut().chain(arguments).for_each(|selector| apply_masks(selector, &masks));
         masked
     }
 }
 
-fn cover(selector: &mut Selector, masks: &Masks) {
+fn apply_masks(selector: &mut Selector, masks: &Masks) {
     match selector {
         Selector::Column(column) => {
             if let Some(mask) = masks.get(&place(column)) {
                 *selector = mask.of_column(column.clone());
             }
         }
-        Selector::Term(_) | Selector::Fresh(_) | Selector::Aggregate(_) => {}
-        Selector::Attribute(_, stamped) => cover_parts(stamped, masks),
-        Selector::Field(inner, _) => cover(inner, masks),
+        Selector::Term(_) | Selector::RowId(_) | Selector::Aggregate(_) => {}
+        Selector::Attribute(_, target) => apply_masks_to_target(target, masks),
+        Selector::Field(inner, _) => apply_masks(inner, masks),
         Selector::Element(_, inner, key, _) => {
-            cover(inner, masks);
-            cover(key, masks);
+            apply_masks(inner, masks);
+            apply_masks(key, masks);
         }
         Selector::Slice(_, inner, from, to) => {
-            cover(inner, masks);
-            [from, to].into_iter().flatten().for_each(|end| cover(end, masks));
+            apply_masks(inner, masks);
+            [from, to].into_iter().flatten().for_each(|end| apply_masks(end, masks));
         }
         Selector::Call(_, parts)
         | Selector::Tuple(parts)
         | Selector::List(parts)
         | Selector::Set(_, parts)
-        | Selector::Vector(_, parts) => parts.iter_mut().for_each(|part| cover(part, masks)),
+        | Selector::Vector(_, parts) => parts.iter_mut().for_each(|part| apply_masks(part, masks)),
         Selector::Map(_, entries) => entries.iter_mut().for_each(|(key, value)| {
-            cover(key, masks);
-            cover(value, masks);
+            apply_masks(key, masks);
+            apply_masks(value, masks);
         }),
     }
 }
 
 /// In `writetime(c[k])` the element is looked for in the masked value of the collection.
-fn cover_parts(stamped: &mut Stamped, masks: &Masks) {
-    match stamped {
-        Stamped::Column(_) => {}
-        Stamped::Field(of, selector, _) => {
-            cover_parts(of, masks);
-            cover(selector, masks);
+fn apply_masks_to_target(target: &mut AttributeTarget, masks: &Masks) {
+    match target {
+        AttributeTarget::Column(_) => {}
+        AttributeTarget::Field(of, selector, _) => {
+            apply_masks_to_target(of, masks);
+            apply_masks(selector, masks);
         }
-        Stamped::Element(of, _, selector, key, _) => {
-            cover_parts(of, masks);
-            cover(selector, masks);
-            cover(key, masks);
+        AttributeTarget::Element(of, _, selector, key, _) => {
+            apply_masks_to_target(of, masks);
+            apply_masks(selector, masks);
+            apply_masks(key, masks);
         }
-        Stamped::Slice(of, _, selector, from, to) => {
-            cover_parts(of, masks);
-            cover(selector, masks);
-            [from, to].into_iter().flatten().for_each(|end| cover(end, masks));
+        AttributeTarget::Slice(of, _, selector, from, to) => {
+            apply_masks_to_target(of, masks);
+            apply_masks(selector, masks);
+            [from, to].into_iter().flatten().for_each(|end| apply_masks(end, masks));
         }
     }
 }

@@ -11,29 +11,29 @@ use super::{Function, aggregates, blobs, casts, collections, json, masking, math
 
 /// The functions.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct FunctionRegistry {
     functions: BTreeMap<Arc<str>, Vec<Arc<Function>>>,
     factories: BTreeMap<&'static str, Factory>,
 }
 
 /// All native functions.
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table::default();
-    casts::declare(&mut table);
-    uuids::declare(&mut table);
-    time::declare(&mut table);
-    json::declare(&mut table);
-    operations::declare(&mut table);
-    aggregates::declare(&mut table);
-    collections::declare(&mut table);
-    blobs::declare(&mut table);
-    math::declare(&mut table);
-    masking::declare(&mut table);
-    vectors::declare(&mut table);
-    table
+pub(super) static REGISTRY: LazyLock<FunctionRegistry> = LazyLock::new(|| {
+    let mut registry = FunctionRegistry::default();
+    casts::declare(&mut registry);
+    uuids::declare(&mut registry);
+    time::declare(&mut registry);
+    json::declare(&mut registry);
+    operations::declare(&mut registry);
+    aggregates::declare(&mut registry);
+    collections::declare(&mut registry);
+    blobs::declare(&mut registry);
+    math::declare(&mut registry);
+    masking::declare(&mut registry);
+    vectors::declare(&mut registry);
+    registry
 });
 
-impl Table {
+impl FunctionRegistry {
     /// Adds a function.
     pub fn add(&mut self, function: Function) {
         self.functions.entry(Arc::clone(&function.name)).or_default().push(Arc::new(function));

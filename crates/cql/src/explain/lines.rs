@@ -32,7 +32,7 @@ impl Lines {
     }
 
     /// Adds a line unless its figure is nothing.
-    pub fn add_some(&mut self, step: &'static str, object: &str, figure: &str, value: u64, detail: &str) {
+    pub fn add_nonzero(&mut self, step: &'static str, object: &str, figure: &str, value: u64, detail: &str) {
         if value > 0 {
             self.add(step, object, figure, value, detail);
         }

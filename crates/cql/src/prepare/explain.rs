@@ -6,7 +6,7 @@ use std::sync::Arc;
 use types::CqlType;
 
 use super::Plan;
-use crate::context::Preparing;
+use crate::context::PrepareContext;
 use crate::result::{ColumnSpec, ResultMetadata};
 
 /// A prepared EXPLAIN.
@@ -22,16 +22,16 @@ pub(crate) struct ExplainPlan {
 
 impl ExplainPlan {
     /// EXPLAIN of what has been prepared.
-    pub fn new(preparing: &Preparing<'_>, plan: Plan, analyze: bool) -> Self {
-        Self { analyze, plan, metadata: metadata(preparing) }
+    pub fn new(context: &PrepareContext<'_>, plan: Plan, analyze: bool) -> Self {
+        Self { analyze, plan, metadata: metadata(context) }
     }
 }
 
 /// The columns of the answer, which `explain::table` fills.
-fn metadata(preparing: &Preparing<'_>) -> Arc<ResultMetadata> {
+fn metadata(context: &PrepareContext<'_>) -> Arc<ResultMetadata> {
     let column = |name: &str, ty: CqlType| ColumnSpec {
-        keyspace: Arc::clone(&preparing.keyspace),
-        table: Arc::clone(&preparing.table),
+        keyspace: Arc::clone(&context.keyspace),
+        table: Arc::clone(&context.table),
         name: Arc::from(name),
         ty,
     };

@@ -42,7 +42,7 @@ fn keyspace() -> KeyspaceMetadata {
         replication: Replication::simple(1),
         tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
         user_types: BTreeMap::from([("street".to_owned(), street), ("address".to_owned(), address)]),
-        kept: Vec::new(),
+        function_rows: Vec::new(),
         functions: BTreeMap::new(),
         aggregates: BTreeMap::new(),
         is_virtual: false,

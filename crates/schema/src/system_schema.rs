@@ -19,20 +19,20 @@ use types::{CqlType, UserType, literal};
 
 use crate::{
     ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams,
-    ViewDefinition, rows_form::values::*, system, type_text,
+    ViewDefinition, system_schema::values::*, system, type_text,
 };
 
 mod decode;
 pub mod values;
 
 pub use crate::schema_row::{SchemaRow, SchemaTable, SchemaWrite};
-pub use decode::Loaded;
+pub use decode::LoadedSchema;
 
 /// All rows that describe a keyspace.
 pub fn rows_of(keyspace: &KeyspaceMetadata) -> Vec<SchemaRow> {
     let mut rows = vec![keyspace_row(keyspace)];
     rows.extend(keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt)));
-    rows.extend(keyspace.kept.iter().cloned());
+    rows.extend(keyspace.function_rows.iter().cloned());
     rows.extend(keyspace.tables.values().flat_map(|table| rows_of_table(table)));
     rows
 }
@@ -57,7 +57,7 @@ pub fn diff(before: Option<&KeyspaceMetadata>, after: Option<&KeyspaceMetadata>)
 
 fn create(keyspace: &KeyspaceMetadata) -> Vec<SchemaWrite> {
     let types = keyspace.user_types.values().map(|udt| type_row(&keyspace.name, udt));
-    let rows = std::iter::once(keyspace_row(keyspace)).chain(types).chain(keyspace.kept.iter().cloned());
+    let rows = std::iter::once(keyspace_row(keyspace)).chain(types).chain(keyspace.function_rows.iter().cloned());
     let mut writes: Vec<_> = rows.map(put).collect();
     keyspace.tables.values().for_each(|table| create_table(table, &mut writes));
     writes
@@ -68,7 +68,7 @@ fn diff_content(before: &KeyspaceMetadata, after: &KeyspaceMetadata) -> Vec<Sche
     let old_types = before.user_types.values().map(|udt| type_row(&before.name, udt));
     let new_types = after.user_types.values().map(|udt| type_row(&after.name, udt));
     diff_rows(old_types, new_types, &mut writes);
-    diff_rows(before.kept.iter().cloned(), after.kept.iter().cloned(), &mut writes);
+    diff_rows(before.function_rows.iter().cloned(), after.function_rows.iter().cloned(), &mut writes);
     for (name, old) in &before.tables {
         if after.tables.get(name).is_none_or(|new| new.id != old.id) {
             drop_table(old, &mut writes);
@@ -155,7 +155,7 @@ fn own_row(table: &TableMetadata) -> SchemaRow {
 fn rows_beside_columns(table: &TableMetadata) -> impl Iterator<Item = SchemaRow> {
     let dropped = table.dropped.values().map(|column| dropped_row(table, column));
     let indexes = table.indexes.values().map(|index| index_row(table, index));
-    dropped.chain(indexes).chain(table.kept.iter().cloned())
+    dropped.chain(indexes).chain(table.trigger_rows.iter().cloned())
 }
 
 fn diff_rows(

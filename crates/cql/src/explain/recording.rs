@@ -9,7 +9,7 @@ use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadComma
 use schema::{Schema, TableMetadata};
 use types::Consistency;
 
-use super::Explain;
+use super::ExplainCoordinator;
 use crate::auth::{Roles, RolesOf};
 use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
@@ -17,7 +17,7 @@ use crate::error::CqlError;
 use crate::result::SchemaEvent;
 
 /// A read that was asked for.
-pub(super) struct SeenRead {
+pub(super) struct RecordedRead {
     /// Its commands; of increments there are none, their report says all.
     pub commands: Vec<ReadCommand>,
     /// The node's report on its sources.
@@ -27,7 +27,7 @@ pub(super) struct SeenRead {
 }
 
 /// A write that was asked for.
-pub(super) struct SeenWrite {
+pub(super) struct RecordedWrite {
     /// The mutations of the write.
     pub mutations: Vec<Mutation>,
     /// How.
@@ -37,7 +37,7 @@ pub(super) struct SeenWrite {
 }
 
 /// A conditional statement that was asked for.
-pub(super) struct SeenCondition {
+pub(super) struct RecordedCondition {
     /// The condition held; None: it was not looked at.
     pub applied: Option<bool>,
     /// The update that a condition allowed; None: nothing was written.
@@ -50,42 +50,42 @@ pub(super) struct SeenCondition {
 
 /// The reads and writes that a statement asked its coordinator for.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct Recording {
     /// Reads, in order.
-    pub reads: Vec<SeenRead>,
+    pub reads: Vec<RecordedRead>,
     /// Writes, in order.
-    pub writes: Vec<SeenWrite>,
+    pub writes: Vec<RecordedWrite>,
     /// A conditional statement.
-    pub condition: Option<SeenCondition>,
+    pub condition: Option<RecordedCondition>,
 }
 
 /// The coordinator. `analyze`: what is asked is passed on.
-pub(super) struct Watching<'a, C> {
+pub(super) struct RecordingCoordinator<'a, C> {
     node: &'a C,
     analyze: bool,
-    seen: RefCell<Seen>,
+    recording: RefCell<Recording>,
 }
 
-impl<'a, C: Explain> Watching<'a, C> {
+impl<'a, C: ExplainCoordinator> RecordingCoordinator<'a, C> {
     /// Before a node.
     pub fn new(node: &'a C, analyze: bool) -> Self {
-        Self { node, analyze, seen: RefCell::default() }
+        Self { node, analyze, recording: RefCell::default() }
     }
 
     /// The reads and writes that were asked for.
-    pub fn into_seen(self) -> Seen {
-        self.seen.into_inner()
+    pub fn into_recording(self) -> Recording {
+        self.recording.into_inner()
     }
 
     async fn plan_read(&self, commands: Vec<ReadCommand>, options: &ReadOptions) -> Result<(), CqlError> {
         let report = self.node.explain_read(commands.clone(), options).await?;
         let consistency = options.consistency;
-        self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency });
+        self.recording.borrow_mut().reads.push(RecordedRead { commands, report, consistency });
         Ok(())
     }
 }
 
-impl<C: Explain> Coordinator for Watching<'_, C> {
+impl<C: ExplainCoordinator> Coordinator for RecordingCoordinator<'_, C> {
     fn schema(&self) -> Arc<Schema> {
         self.node.schema()
     }
@@ -135,9 +135,9 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         let micros = self.node.monotonic_micros().saturating_sub(begun);
         if let Some(consistency) = reads {
             let report = if self.analyze { self.node.observed_reads() } else { report };
-            self.seen.borrow_mut().reads.push(SeenRead { commands: Vec::new(), report, consistency });
+            self.recording.borrow_mut().reads.push(RecordedRead { commands: Vec::new(), report, consistency });
         }
-        self.seen.borrow_mut().writes.push(SeenWrite { mutations, options: *options, micros });
+        self.recording.borrow_mut().writes.push(RecordedWrite { mutations, options: *options, micros });
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         if !self.analyze && matches!(request.command.range, PartitionRange::Key(_)) {
             self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial, sought: None }).await?;
         }
-        let mut condition = SeenCondition { applied: None, update: None, serial, micros: 0 };
+        let mut condition = RecordedCondition { applied: None, update: None, serial, micros: 0 };
         if self.analyze {
             let begun = self.node.monotonic_micros();
             let watched = |partition: CasPartition, timestamp: i64| {
@@ -163,9 +163,9 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
             self.node.compare_and_set(request, watched).await?;
             condition.micros = self.node.monotonic_micros().saturating_sub(begun);
             let report = self.node.observed_reads();
-            self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency: serial });
+            self.recording.borrow_mut().reads.push(RecordedRead { commands, report, consistency: serial });
         }
-        self.seen.borrow_mut().condition = Some(condition);
+        self.recording.borrow_mut().condition = Some(condition);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         }
         let (built, report) = self.node.analyze_read(commands.clone(), options, build).await?;
         let consistency = options.consistency;
-        self.seen.borrow_mut().reads.push(SeenRead { commands, report, consistency });
+        self.recording.borrow_mut().reads.push(RecordedRead { commands, report, consistency });
         Ok(built)
     }
 

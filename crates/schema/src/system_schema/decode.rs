@@ -20,7 +20,7 @@ use crate::{
 
 /// The result of reading the schema tables.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedSchema {
     /// The schema, with the built-in keyspaces. Its version is that of the schema before.
     pub schema: Schema,
     /// Elements that have rows but are not executed yet, for instance "function ks.name".
@@ -61,7 +61,7 @@ impl Schema {
     /// schema before the change: tables that it has keep the ids of their columns.
     ///
     /// Rows of keyspaces that are local to the node are skipped, because the program defines them.
-    pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> Loaded {
+    pub fn from_rows(rows: impl IntoIterator<Item = SchemaRow>, previous: Option<&Schema>) -> LoadedSchema {
         let rows: Vec<SchemaRow> = rows.into_iter().collect();
         let names = rows.iter().map(|row| row.keyspace.clone()).collect();
         let base = previous.map_or_else(system::schema, Schema::built_in_only);
@@ -70,7 +70,7 @@ impl Schema {
 
     /// This schema, in which the keyspaces of these names are what the rows describe. A keyspace
     /// without rows is gone, unless it is built in.
-    pub fn with_rows(&self, names: &BTreeSet<String>, rows: &[SchemaRow]) -> Loaded {
+    pub fn with_rows(&self, names: &BTreeSet<String>, rows: &[SchemaRow]) -> LoadedSchema {
         read_keyspaces(self.clone(), Some(self), names, rows)
     }
 
@@ -88,7 +88,7 @@ fn read_keyspaces(
     previous: Option<&Schema>,
     names: &BTreeSet<String>,
     rows: &[SchemaRow],
-) -> Loaded {
+) -> LoadedSchema {
     let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
     for row in rows.iter().filter(|row| names.contains(&row.keyspace)) {
         keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().add(Row(row));
@@ -99,15 +99,15 @@ fn read_keyspaces(
     for name in names.iter().filter(of_users) {
         let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
         let (ignored, unreadable, left_out) = (&mut ignored, &mut unreadable, &mut left_out);
-        let mut reading = Reading { name, previous, extents: Extents::default(), ignored, unreadable, left_out };
-        match keyspaces.get(name.as_str()).map(|rows| (rows, reading.keyspace(rows))) {
+        let mut reader = KeyspaceReader { name, previous, extents: Extents::default(), ignored, unreadable, left_out };
+        match keyspaces.get(name.as_str()).map(|rows| (rows, reader.keyspace(rows))) {
             Some((_, Ok(Some(keyspace)))) => schema.put_keyspace(with_built_in_tables(keyspace)),
-            Some((rows, Err(error))) => reading.leave_out_all(rows, &error),
+            Some((rows, Err(error))) => reader.leave_out_all(rows, &error),
             None | Some((_, Ok(None))) if system::is_system_keyspace(name) => {}
             None | Some((_, Ok(None))) => schema = schema.without_keyspace(name),
         }
     }
-    Loaded { schema, ignored, unreadable, left_out }
+    LoadedSchema { schema, ignored, unreadable, left_out }
 }
 
 /// A directory or a ring of an earlier version lacks tables that this program uses, and columns of
@@ -158,12 +158,12 @@ impl<'a> Row<'a> {
     }
 
     /// Reads a column that must be present and readable.
-    fn need<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<T> {
+    fn required<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<T> {
         self.cell(name).and_then(|value| read(value)).ok_or_else(|| self.corrupt(name))
     }
 
     /// Reads a column that may be null.
-    fn maybe<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>> {
+    fn optional<T>(self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>> {
         match self.cell(name) {
             None => Ok(None),
             Some(value) => read(value).map(Some).ok_or_else(|| self.corrupt(name)),
@@ -208,7 +208,7 @@ fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
 }
 
 /// A keyspace that is read, and what is said of its rows.
-struct Reading<'a> {
+struct KeyspaceReader<'a> {
     name: &'a str,
     previous: Option<&'a KeyspaceMetadata>,
     /// The extents of its user types: types that are too large are not taken.
@@ -218,7 +218,7 @@ struct Reading<'a> {
     left_out: &'a mut BTreeMap<TableId, String>,
 }
 
-impl Reading<'_> {
+impl KeyspaceReader<'_> {
     /// The keyspace cannot be read, and all of its tables are left out with it.
     fn leave_out_all(&mut self, rows: &RowsByTable<'_>, error: &SchemaError) {
         self.unreadable.push(error.message().to_owned());
@@ -240,14 +240,14 @@ impl Reading<'_> {
             self.ignored.push(format!("rows of keyspace {name}, which has no row of its own"));
             return Ok(None);
         };
-        let replication = Replication::from_stored(row.need("replication", read_text_map)?);
+        let replication = Replication::from_stored(row.required("replication", read_text_map)?);
         let mut keyspace = KeyspaceMetadata {
             name: name.to_owned(),
-            durable_writes: row.need("durable_writes", read_boolean)?,
+            durable_writes: row.required("durable_writes", read_boolean)?,
             replication: replication.ok_or_else(|| row.corrupt("replication"))?,
             tables: BTreeMap::new(),
             user_types: self.types(rows),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             is_virtual: false,
@@ -257,10 +257,10 @@ impl Reading<'_> {
                 keyspace.tables.insert(table.name.clone(), table);
             }
         }
-        judge_views(&mut keyspace);
+        complete_views(&mut keyspace);
         for table in [SchemaTable::Functions, SchemaTable::Aggregates] {
             for row in rows_in(rows, table) {
-                keyspace.kept.push(row.0.clone());
+                keyspace.function_rows.push(row.0.clone());
             }
         }
         if let Some(previous) = self.previous.filter(|previous| previous.user_types == keyspace.user_types) {
@@ -334,7 +334,7 @@ impl Reading<'_> {
 
 /// Completes the definitions of views by what only their base tables tell. A view whose base table
 /// is not known stays as its row says.
-fn judge_views(keyspace: &mut KeyspaceMetadata) {
+fn complete_views(keyspace: &mut KeyspaceMetadata) {
     let beyond = |view: &TableMetadata| {
         let definition = view.view.as_ref()?;
         let base = keyspace.tables.get(&definition.base_name).filter(|base| base.id == definition.base_id)?;
@@ -350,8 +350,8 @@ fn judge_views(keyspace: &mut KeyspaceMetadata) {
 }
 
 fn read_type(keyspace: &str, row: Row<'_>, known: &BTreeMap<String, Arc<UserType>>) -> Result<Option<UserType>> {
-    let names = row.need("field_names", read_text_list)?;
-    let types = row.need("field_types", read_text_list)?;
+    let names = row.required("field_names", read_text_list)?;
+    let types = row.required("field_types", read_text_list)?;
     if names.len() != types.len() {
         return Err(row.corrupt("field_types"));
     }
@@ -369,12 +369,12 @@ fn read_table(
     user_types: &BTreeMap<String, Arc<UserType>>,
     previous: Option<&TableMetadata>,
 ) -> Result<TableMetadata> {
-    let id = row.need("id", read_id)?;
+    let id = row.required("id", read_id)?;
     let view = (row.0.table == SchemaTable::Views).then(|| read_view(row)).transpose()?;
     // the row of a view has no flags
     let mut flags = match &view {
         Some(_) => TableFlags::COMPOUND,
-        None => TableFlags::from_names(&row.need("flags", read_text_list)?),
+        None => TableFlags::from_names(&row.required("flags", read_text_list)?),
     };
     let of_table = |table| rows_under(rows, table, name.as_bytes());
     let mut specs = Vec::new();
@@ -398,7 +398,7 @@ fn read_table(
     flags.counter |= view.is_some() && specs.iter().any(|spec| spec.ty.is_counter());
     let mut table = TableMetadata::new(id, &row.0.keyspace, name, kind, flags, params, specs, dropped, previous);
     table.view = view;
-    table.kept = of_table(SchemaTable::Triggers).map(|row| row.0.clone()).collect();
+    table.trigger_rows = of_table(SchemaTable::Triggers).map(|row| row.0.clone()).collect();
     table.masks.clear();
     for mask in of_table(SchemaTable::ColumnMasks) {
         let column = mask.key(1)?;
@@ -417,17 +417,17 @@ fn read_table(
 
 fn read_view(row: Row<'_>) -> Result<ViewDefinition> {
     Ok(ViewDefinition {
-        base_id: row.need("base_table_id", read_id)?,
-        base_name: row.need("base_table_name", read_text)?,
-        include_all_columns: row.need("include_all_columns", read_boolean)?,
-        where_clause: row.need("where_clause", read_text)?,
+        base_id: row.required("base_table_id", read_id)?,
+        base_name: row.required("base_table_name", read_text)?,
+        include_all_columns: row.required("include_all_columns", read_boolean)?,
+        where_clause: row.required("where_clause", read_text)?,
         has_base_column_in_key: false,
     })
 }
 
 fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnSpec> {
-    let ty = row.need("type", read_text)?;
-    let kind = row.need("kind", read_text)?;
+    let ty = row.required("type", read_text)?;
+    let kind = row.required("kind", read_text)?;
     let name = row.key(1)?;
     // files name the column by these bytes, which are of any type in a table of Thrift: by the text
     // its cells would not be found, and the next compaction would leave them out
@@ -442,19 +442,19 @@ fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Re
     Ok(ColumnSpec {
         name,
         kind: ColumnKind::from_name(&kind).ok_or_else(|| row.corrupt("kind"))?,
-        position: usize::try_from(row.need("position", read_int)?).unwrap_or(0),
+        position: usize::try_from(row.required("position", read_int)?).unwrap_or(0),
         ty: type_text::parse(&ty, &|name| user_types.get(name).cloned()).ok_or_else(|| row.corrupt("type"))?,
-        reversed: row.need("clustering_order", read_text)? == "desc",
+        reversed: row.required("clustering_order", read_text)? == "desc",
     })
 }
 
 fn read_mask(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnMask> {
-    let types = row.need("function_argument_types", read_text_list)?;
+    let types = row.required("function_argument_types", read_text_list)?;
     let types: Option<Vec<_>> =
         types.iter().map(|ty| type_text::parse(ty, &|name| user_types.get(name).cloned())).collect();
     let argument_types = types.ok_or_else(|| row.corrupt("function_argument_types"))?;
-    let values = row.need("function_argument_values", read_text_list)?;
-    let nulls = row.need("function_argument_nulls", read_boolean_list)?;
+    let values = row.required("function_argument_values", read_text_list)?;
+    let nulls = row.required("function_argument_nulls", read_boolean_list)?;
     if values.len() != argument_types.len() || nulls.len() != values.len() {
         return Err(row.corrupt("function_argument_values"));
     }
@@ -468,14 +468,14 @@ fn read_mask(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Resu
             }
         });
     }
-    let (keyspace, function) = (row.need("function_keyspace", read_text)?, row.need("function_name", read_text)?);
+    let (keyspace, function) = (row.required("function_keyspace", read_text)?, row.required("function_name", read_text)?);
     Ok(ColumnMask { keyspace, function, argument_types, arguments })
 }
 
 fn read_dropped(row: Row<'_>) -> Result<DroppedColumn> {
-    let ty = row.need("type", read_text)?;
-    let kind = row.maybe("kind", read_text)?;
-    let millis = row.need("dropped_time", read_bigint)?;
+    let ty = row.required("type", read_text)?;
+    let kind = row.optional("kind", read_text)?;
+    let millis = row.required("dropped_time", read_bigint)?;
     Ok(DroppedColumn {
         name: row.key(1)?,
         ty: type_text::parse(&ty, &|_| None).ok_or_else(|| row.corrupt("type"))?,
@@ -487,11 +487,11 @@ fn read_dropped(row: Row<'_>) -> Result<DroppedColumn> {
 }
 
 fn read_index(row: Row<'_>) -> Result<IndexMetadata> {
-    let kind = row.need("kind", read_text)?;
+    let kind = row.required("kind", read_text)?;
     Ok(IndexMetadata {
         name: row.key(1)?,
         kind: IndexKind::from_name(&kind).ok_or_else(|| row.corrupt("kind"))?,
-        options: row.need("options", read_text_map)?,
+        options: row.required("options", read_text_map)?,
     })
 }
 
@@ -503,26 +503,26 @@ fn read_policy(bytes: &[u8]) -> Option<String> {
 }
 
 fn read_params(row: Row<'_>) -> Result<TableParams> {
-    let additional = row.maybe("additional_write_policy", read_policy)?;
+    let additional = row.optional("additional_write_policy", read_policy)?;
     Ok(TableParams {
-        comment: row.maybe("comment", read_text)?.unwrap_or_default(),
+        comment: row.optional("comment", read_text)?.unwrap_or_default(),
         additional_write_policy: additional.unwrap_or_else(|| "99p".to_owned()),
-        allow_auto_snapshot: row.maybe("allow_auto_snapshot", read_boolean)?,
-        bloom_filter_fp_chance: row.need("bloom_filter_fp_chance", read_double)?,
-        caching: row.need("caching", read_text_map)?,
-        cdc: row.maybe("cdc", read_boolean)?,
-        compaction: row.need("compaction", read_text_map)?,
-        compression: row.need("compression", read_text_map)?,
-        crc_check_chance: row.need("crc_check_chance", read_double)?,
-        default_time_to_live: row.need("default_time_to_live", read_int)?,
-        extensions: row.maybe("extensions", read_blob_map)?.unwrap_or_default(),
-        gc_grace_seconds: row.need("gc_grace_seconds", read_int)?,
-        incremental_backups: row.maybe("incremental_backups", read_boolean)?,
-        max_index_interval: row.need("max_index_interval", read_int)?,
-        memtable: row.maybe("memtable", read_text)?,
-        memtable_flush_period_in_ms: row.need("memtable_flush_period_in_ms", read_int)?,
-        min_index_interval: row.need("min_index_interval", read_int)?,
-        read_repair: row.maybe("read_repair", read_text)?.unwrap_or_else(|| "BLOCKING".to_owned()),
-        speculative_retry: row.need("speculative_retry", read_policy)?,
+        allow_auto_snapshot: row.optional("allow_auto_snapshot", read_boolean)?,
+        bloom_filter_fp_chance: row.required("bloom_filter_fp_chance", read_double)?,
+        caching: row.required("caching", read_text_map)?,
+        cdc: row.optional("cdc", read_boolean)?,
+        compaction: row.required("compaction", read_text_map)?,
+        compression: row.required("compression", read_text_map)?,
+        crc_check_chance: row.required("crc_check_chance", read_double)?,
+        default_time_to_live: row.required("default_time_to_live", read_int)?,
+        extensions: row.optional("extensions", read_blob_map)?.unwrap_or_default(),
+        gc_grace_seconds: row.required("gc_grace_seconds", read_int)?,
+        incremental_backups: row.optional("incremental_backups", read_boolean)?,
+        max_index_interval: row.required("max_index_interval", read_int)?,
+        memtable: row.optional("memtable", read_text)?,
+        memtable_flush_period_in_ms: row.required("memtable_flush_period_in_ms", read_int)?,
+        min_index_interval: row.required("min_index_interval", read_int)?,
+        read_repair: row.optional("read_repair", read_text)?.unwrap_or_else(|| "BLOCKING".to_owned()),
+        speculative_retry: row.required("speculative_retry", read_policy)?,
     })
 }

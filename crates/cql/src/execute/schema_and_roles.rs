@@ -9,19 +9,19 @@ use schema::{Schema, TableId};
 use super::authorize;
 use crate::ast::Statement;
 use crate::auth::{Access, Resource, RolesOf};
-use crate::coordinator::{Coordinator, Follow};
+use crate::coordinator::{Coordinator, UpdatePermissions};
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
 use crate::error::CqlError;
 use crate::options::{ClientState, QueryOptions};
 use crate::parse::parse;
-use crate::prepare::Prepared;
+use crate::prepare::PreparedStatement;
 use crate::result::{Answer, CqlResult, SchemaChangeKind, SchemaEvent, SchemaTarget};
 use crate::roles::{self, store};
 
 /// Executes a statement whose plan is [`Plan::Other`](crate::prepare).
 pub(super) async fn execute<C: Coordinator>(
-    prepared: &Prepared,
+    prepared: &PreparedStatement,
     options: &QueryOptions,
     client: &ClientState,
     coordinator: &C,
@@ -40,7 +40,7 @@ pub(super) async fn execute<C: Coordinator>(
     }
     let before = coordinator.schema();
     if let Some(access) = &client.access {
-        authorize::change(statement, keyspace, access, &before)?;
+        authorize::check_schema_change(statement, keyspace, access, &before)?;
     }
     let cluster = coordinator.cluster();
     let context = DdlContext {
@@ -60,9 +60,9 @@ pub(super) async fn execute<C: Coordinator>(
         Some(access) => {
             let (access, before) = (Arc::clone(access), Arc::clone(&before));
             let grants = !matches!(statement, Statement::CreateView(_));
-            let following = Following { access, options: options.clone(), before, grants };
+            let update = PermissionUpdate { access, options: options.clone(), before, grants };
             // boxed: by value it would make the future of every request larger
-            let changed = Box::pin(coordinator.change_schema_followed(change, following)).await?;
+            let changed = Box::pin(coordinator.change_schema_and_permissions(change, update)).await?;
             changed.map_or((None, None), |(event, followed)| (Some(event), followed))
         }
         None => (coordinator.change_schema(change).await?, None),
@@ -88,7 +88,7 @@ pub(super) async fn execute<C: Coordinator>(
 ///
 /// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
 #[derive(Clone, Debug)]
-struct Following {
+struct PermissionUpdate {
     access: Arc<Access>,
     options: QueryOptions,
     /// The schema before the change.
@@ -98,10 +98,10 @@ struct Following {
     grants: bool,
 }
 
-impl Follow for Following {
+impl UpdatePermissions for PermissionUpdate {
     /// Where the permissions cannot be revoked, as when too few nodes are up, the drop stands and a
     /// warning is given.
-    async fn follow<C: Coordinator>(&self, event: &SchemaEvent, coordinator: &C) -> Result<Option<String>, CqlError> {
+    async fn update_permissions<C: Coordinator>(&self, event: &SchemaEvent, coordinator: &C) -> Result<Option<String>, CqlError> {
         let resources = resources_of(event, &self.before);
         match event.change {
             SchemaChangeKind::Created if self.grants => {
@@ -125,7 +125,7 @@ async fn grant_all<C: Coordinator>(
     coordinator: &C,
 ) -> Result<(), CqlError> {
     let roles = coordinator.roles(RolesOf::Named(&[&access.user])).await?;
-    let mut changes = store::Changes::new(coordinator, options, roles.settings.write_level);
+    let mut changes = store::RoleBatch::new(coordinator, options, roles.settings.write_level);
     for resource in resources {
         let missing = resource.applicable().without(roles.granted(&access.user, &resource.name()));
         store::grant(&mut changes, &access.user, resource, missing)?;
@@ -140,7 +140,7 @@ async fn revoke_all<C: Coordinator>(
     coordinator: &C,
 ) -> Result<(), CqlError> {
     let roles = coordinator.roles(RolesOf::Everybody).await?;
-    let mut changes = store::Changes::new(coordinator, options, roles.settings.write_level);
+    let mut changes = store::RoleBatch::new(coordinator, options, roles.settings.write_level);
     for resource in resources {
         store::revoke_all_on(&mut changes, resource, &roles)?;
     }
@@ -222,7 +222,7 @@ mod tests {
             replication: Replication { class: "LocalStrategy".into(), options: Default::default() },
             tables: Default::default(),
             user_types: Default::default(),
-            kept: Vec::new(),
+            function_rows: Vec::new(),
             functions: functions.into_iter().map(|function| (function.key(), Arc::new(function))).collect(),
             aggregates: [(total.key(), Arc::new(total))].into(),
             is_virtual: false,

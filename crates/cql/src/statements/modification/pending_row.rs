@@ -21,7 +21,7 @@ use crate::error::CqlError;
 const BLOCK_SIZE: usize = 256;
 
 /// A row that is being written.
-pub(super) struct Pending<'a> {
+pub(super) struct PendingRow<'a> {
     pub row: &'a mut Row,
     table: &'a TableMetadata,
     /// The live row before the statement; None: no operation of the statement reads, or there was
@@ -30,14 +30,14 @@ pub(super) struct Pending<'a> {
     /// The present time, in seconds since 1970.
     now: u32,
     /// Cells of columns of many cells that are not in `row` yet, because many cells of it stand
-    /// behind their places. [`Pending::finish`] adds them.
+    /// behind their places. [`PendingRow::finish`] adds them.
     late: BTreeMap<ColumnId, Vec<Cell>>,
     /// Lists as they are after the operations so far: those that were read after the statement had
     /// written to them.
     lists: BTreeMap<ColumnId, List>,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingRow<'a> {
     pub fn new(row: &'a mut Row, table: &'a TableMetadata, before: Option<&'a Row>, now: u32) -> Self {
         Self { row, table, before, now, late: BTreeMap::new(), lists: BTreeMap::new() }
     }

@@ -4,7 +4,7 @@ use rows::{Bound, ClusteringValues, PrefixKind, Slice, Slices};
 use schema::TableMetadata;
 use types::{CqlType, DecoratedKey};
 
-use super::table::shortened;
+use super::lines::shortened;
 use crate::keys;
 
 /// Characters of a value that are shown.

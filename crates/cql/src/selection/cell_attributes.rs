@@ -19,19 +19,19 @@ use crate::values;
 /// The cell or cells whose write time or TTL is selected: a column, or a part of one with the
 /// selector of that part's whole.
 #[derive(Clone, Debug)]
-pub(crate) enum Stamped {
+pub(crate) enum AttributeTarget {
     /// A column.
     Column(Column),
     /// A field: of what, its own selector, which.
-    Field(Box<Stamped>, Selector, usize),
+    Field(Box<AttributeTarget>, Selector, usize),
     /// An element: of what, the type and selector of the collection, the key.
-    Element(Box<Stamped>, CqlType, Selector, Selector, Arc<str>),
+    Element(Box<AttributeTarget>, CqlType, Selector, Selector, Arc<str>),
     /// A slice: of what, the type and selector of the collection, its ends.
-    Slice(Box<Stamped>, CqlType, Selector, Option<Selector>, Option<Selector>),
+    Slice(Box<AttributeTarget>, CqlType, Selector, Option<Selector>, Option<Selector>),
 }
 
 /// Timestamps or remaining seconds; None where there is none.
-enum Stamps {
+enum AttributeValues {
     /// There is no cell.
     Nothing,
     /// The write time or TTL of one cell.
@@ -40,7 +40,7 @@ enum Stamps {
     Many(Vec<Option<i64>>),
 }
 
-impl Stamps {
+impl AttributeValues {
     fn get(self, index: usize) -> Self {
         match self {
             Self::Many(all) => all.get(index).map_or(Self::Nothing, |stamp| Self::One(*stamp)),
@@ -66,10 +66,10 @@ impl Stamps {
     }
 }
 
-impl Stamped {
+impl AttributeTarget {
     /// The value of `writetime`, `maxwritetime` or `ttl` of it.
     pub fn value(&self, attribute: CellAttribute, row: &RowView<'_>) -> Result<Option<Bytes>, CqlError> {
-        let stamps = self.stamps(attribute, row)?;
+        let stamps = self.attribute_values(attribute, row)?;
         let stamps = if attribute == CellAttribute::MaxWriteTime { stamps.max() } else { stamps };
         let put = |out: &mut Vec<u8>, stamp: i64| match attribute {
             CellAttribute::Ttl => out.extend_from_slice(&i32::try_from(stamp).unwrap_or(i32::MAX).to_be_bytes()),
@@ -77,10 +77,10 @@ impl Stamped {
         };
         let mut out = Vec::new();
         match stamps {
-            Stamps::Nothing | Stamps::One(None) => return Ok(None),
-            Stamps::One(Some(stamp)) => put(&mut out, stamp),
-            Stamps::Many(all) if all.is_empty() => return Ok(None),
-            Stamps::Many(all) => {
+            AttributeValues::Nothing | AttributeValues::One(None) => return Ok(None),
+            AttributeValues::One(Some(stamp)) => put(&mut out, stamp),
+            AttributeValues::Many(all) if all.is_empty() => return Ok(None),
+            AttributeValues::Many(all) => {
                 collection::put_count(&mut out, all.len());
                 for stamp in all {
                     let mut value = Vec::new();
@@ -94,30 +94,30 @@ impl Stamped {
         Ok(Some(out.into()))
     }
 
-    fn stamps(&self, attribute: CellAttribute, row: &RowView<'_>) -> Result<Stamps, CqlError> {
+    fn attribute_values(&self, attribute: CellAttribute, row: &RowView<'_>) -> Result<AttributeValues, CqlError> {
         Ok(match self {
             Self::Column(column) => of_column(attribute, column, row),
             Self::Field(of, selector, index) => match selector.value(row)? {
-                Some(_) => of.stamps(attribute, row)?.get(*index),
-                None => Stamps::Nothing,
+                Some(_) => of.attribute_values(attribute, row)?.get(*index),
+                None => AttributeValues::Nothing,
             },
             Self::Element(of, ty, selector, key, _) => match (selector.value(row)?, key.value(row)?) {
                 (Some(value), Some(key)) => match keys(ty, &value).position(|found| compare(ty, found, &key).is_eq()) {
-                    Some(index) => of.stamps(attribute, row)?.get(index),
-                    None => Stamps::Nothing,
+                    Some(index) => of.attribute_values(attribute, row)?.get(index),
+                    None => AttributeValues::Nothing,
                 },
-                _ => Stamps::Nothing,
+                _ => AttributeValues::Nothing,
             },
             Self::Slice(of, ty, selector, from, to) => {
                 let end = |end: &Option<Selector>| Ok(end.as_ref().map(|end| end.value(row)).transpose()?.flatten());
                 let (from, to): (Result<_, CqlError>, Result<_, CqlError>) = (end(from), end(to));
                 let (from, to): (Option<Bytes>, Option<Bytes>) = (from?, to?);
-                let Some(value) = selector.value(row)? else { return Ok(Stamps::Nothing) };
+                let Some(value) = selector.value(row)? else { return Ok(AttributeValues::Nothing) };
                 let before = |found: &&[u8]| from.as_ref().is_some_and(|from| compare(ty, found, from).is_lt());
                 let within = |found: &&[u8]| to.as_ref().is_none_or(|to| compare(ty, found, to).is_le());
                 let start = keys(ty, &value).take_while(before).count();
                 let end = keys(ty, &value).take_while(within).count();
-                of.stamps(attribute, row)?.slice(start..end)
+                of.attribute_values(attribute, row)?.slice(start..end)
             }
         })
     }
@@ -166,12 +166,12 @@ fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     }
 }
 
-fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> Stamps {
-    let of_cell = |cell: &Cell| stamp(attribute, cell, row.now);
+fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> AttributeValues {
+    let of_cell = |cell: &Cell| cell_attribute(attribute, cell, row.now);
     match row.data(column) {
-        None => Stamps::Nothing,
-        Some(ColumnData::Simple(cell)) => Stamps::One(of_cell(cell)),
-        Some(ColumnData::Complex(complex)) => Stamps::Many(match column.ty() {
+        None => AttributeValues::Nothing,
+        Some(ColumnData::Simple(cell)) => AttributeValues::One(of_cell(cell)),
+        Some(ColumnData::Complex(complex)) => AttributeValues::Many(match column.ty() {
             // cells and fields are in one order: to search for each of many fields would take
             // seconds
             CqlType::Udt(udt, _) => {
@@ -184,7 +184,7 @@ fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> St
     }
 }
 
-fn stamp(attribute: CellAttribute, cell: &Cell, now: u32) -> Option<i64> {
+fn cell_attribute(attribute: CellAttribute, cell: &Cell, now: u32) -> Option<i64> {
     match attribute {
         CellAttribute::WriteTime | CellAttribute::MaxWriteTime => Some(cell.timestamp),
         CellAttribute::Ttl => cell.local_deletion_time.checked_sub(now).filter(|_| cell.is_expiring()).map(i64::from),

@@ -3,8 +3,8 @@
 //!
 //! Functions are called deep in the evaluation of terms and rows, where no request is at hand, so
 //! a call that took long is noted on its thread, and whoever runs a piece of a request without a
-//! wait takes the notes behind it: [`watch`]. A request that goes through several such pieces is
-//! watched as a whole by [`watched`]. Where nobody watches nothing is noted.
+//! wait takes the notes behind it: [`collect`]. A request that goes through several such pieces is
+//! watched as a whole by [`collect_async`]. Where nobody watches nothing is noted.
 //!
 //! Bound: [`SLOW_CALLS_MAX`] sentences of a request; further ones are left out.
 
@@ -17,17 +17,17 @@ pub(crate) const SLOW_CALLS_MAX: usize = 100;
 
 thread_local! {
     /// The sentences about calls on this thread; None: nobody watches.
-    static NOTED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    static RECORDED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
 /// Notes a call that took long.
-pub(super) fn note(sentence: impl FnOnce() -> String) {
-    note_all(|| vec![sentence()]);
+pub(super) fn record(sentence: impl FnOnce() -> String) {
+    record_all(|| vec![sentence()]);
 }
 
 /// Notes what was noted on another thread.
-pub(crate) fn note_all(sentences: impl FnOnce() -> Vec<String>) {
-    NOTED.with_borrow_mut(|noted| {
+pub(crate) fn record_all(sentences: impl FnOnce() -> Vec<String>) {
+    RECORDED.with_borrow_mut(|noted| {
         if let Some(noted) = noted.as_mut().filter(|noted| noted.len() < SLOW_CALLS_MAX) {
             noted.extend(sentences());
             noted.truncate(SLOW_CALLS_MAX);
@@ -36,23 +36,23 @@ pub(crate) fn note_all(sentences: impl FnOnce() -> Vec<String>) {
 }
 
 /// Whether somebody watches on this thread.
-pub(crate) fn is_watched() -> bool {
-    NOTED.with_borrow(Option::is_some)
+pub(crate) fn is_collecting() -> bool {
+    RECORDED.with_borrow(Option::is_some)
 }
 
 /// Runs a piece of work and gives what it noted besides.
-pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let outer = NOTED.replace(Some(Vec::new()));
+pub(crate) fn collect<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let outer = RECORDED.replace(Some(Vec::new()));
     let done = work();
-    (done, NOTED.replace(outer).unwrap_or_default())
+    (done, RECORDED.replace(outer).unwrap_or_default())
 }
 
 /// Runs a request and gives what all of its pieces noted besides.
-pub(crate) async fn watched<F: Future>(request: F) -> (F::Output, Vec<String>) {
+pub(crate) async fn collect_async<F: Future>(request: F) -> (F::Output, Vec<String>) {
     let mut request = pin!(request);
     let mut sentences = Vec::new();
     let done = poll_fn(|context| {
-        let (polled, noted) = watch(|| request.as_mut().poll(context));
+        let (polled, noted) = collect(|| request.as_mut().poll(context));
         let room = SLOW_CALLS_MAX - sentences.len();
         sentences.extend(noted.into_iter().take(room));
         polled
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn sentences_go_to_the_innermost_who_watches() {
-        note(|| "nobody watches".to_owned());
-        let ((inner, of_inner), outer) = watch(|| {
-            note(|| "a".to_owned());
-            let inner = watch(|| note(|| "b".to_owned()));
-            note(|| "c".to_owned());
+        record(|| "nobody watches".to_owned());
+        let ((inner, of_inner), outer) = collect(|| {
+            record(|| "a".to_owned());
+            let inner = collect(|| record(|| "b".to_owned()));
+            record(|| "c".to_owned());
             inner
         });
         assert_eq!((inner, of_inner, outer), ((), vec!["b".to_owned()], vec!["a".to_owned(), "c".to_owned()]));
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_request_tells_of_a_hundred_calls() {
-        let noted = |count: usize| (0..count).for_each(|number| note(|| number.to_string()));
-        assert_eq!(watch(|| noted(SLOW_CALLS_MAX + 1)).1.len(), SLOW_CALLS_MAX);
+        let noted = |count: usize| (0..count).for_each(|number| record(|| number.to_string()));
+        assert_eq!(collect(|| noted(SLOW_CALLS_MAX + 1)).1.len(), SLOW_CALLS_MAX);
         let mut polls = 0;
         let request = poll_fn(|context| {
             noted(SLOW_CALLS_MAX / 2 + 1);
@@ -87,7 +87,7 @@ mod tests {
             context.waker().wake_by_ref();
             if polls < 3 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
         });
-        let mut watching = pin!(watched(request));
+        let mut watching = pin!(collect_async(request));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let sentences = loop {
             if let std::task::Poll::Ready(((), sentences)) = watching.as_mut().poll(&mut context) {

@@ -12,7 +12,7 @@ use crate::error::CqlError;
 
 /// A node that can say how it would carry out reads and writes, and what they took. The defaults
 /// say nothing.
-pub trait Explain: Coordinator {
+pub trait ExplainCoordinator: Coordinator {
     /// The sources that [`Coordinator::read`] would read, for EXPLAIN: no data is read.
     fn explain_read(
         &self,

@@ -18,14 +18,14 @@ use types::DecoratedKey;
 use super::row::VirtualRow;
 
 /// Partitions that are all in memory.
-pub(super) struct Partitions {
+pub(super) struct VirtualPartitions {
     partitions: std::vec::IntoIter<(DecoratedKey, Vec<Row>)>,
     rows: std::vec::IntoIter<Row>,
 }
 
 /// The rows that a command asks for, of all rows of its table. `now`: microseconds since 1970.
 /// `newest_first`: partitions in reversed order.
-pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_first: bool, now: i64) -> Partitions {
+pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_first: bool, now: i64) -> VirtualPartitions {
     let table = &command.table;
     let ty = &table.partition_key_type;
     let order = |a: &[u8], b: &[u8]| if newest_first { types::compare(ty, b, a) } else { types::compare(ty, a, b) };
@@ -66,7 +66,7 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_fi
             _ => partitions.push((key, vec![row])),
         }
     }
-    Partitions { partitions: partitions.into_iter(), rows: Vec::new().into_iter() }
+    VirtualPartitions { partitions: partitions.into_iter(), rows: Vec::new().into_iter() }
 }
 
 fn stored_row(made: &VirtualRow, clustering: ClusteringValues, table: &TableMetadata, now: i64) -> Row {
@@ -96,7 +96,7 @@ fn is_in_range(range: &PartitionRange, key: &DecoratedKey, order: impl Fn(&[u8],
     holds(start, Ordering::Greater) && holds(end, Ordering::Less)
 }
 
-impl PartitionStream for Partitions {
+impl PartitionStream for VirtualPartitions {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some((key, rows)) = self.partitions.next() else { return Ok(None) };
         self.rows = rows.into_iter();

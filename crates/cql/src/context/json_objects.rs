@@ -9,14 +9,14 @@ use crate::error::CqlError;
 
 /// The value of a column in an object. The outer None: the object does not name the column; the
 /// inner None: null.
-pub(crate) type Given = Option<Option<Bytes>>;
+pub(crate) type JsonColumnValue = Option<Option<Bytes>>;
 
 /// The values of all columns of the table in an object, in the order of the columns.
-pub(crate) type GivenValues = Vec<Given>;
+pub(crate) type JsonColumnValues = Vec<JsonColumnValue>;
 
 /// The bound JSON object that was parsed last, kept while terms are evaluated with the same values.
 #[derive(Default)]
-pub(crate) struct JsonObjects(RefCell<Option<(u16, Rc<GivenValues>)>>);
+pub(crate) struct JsonObjects(RefCell<Option<(u16, Rc<JsonColumnValues>)>>);
 
 impl JsonObjects {
     /// The values of the object that is bound to a marker, which `parse` reads the first time.
@@ -26,8 +26,8 @@ impl JsonObjects {
     pub fn values(
         &self,
         index: u16,
-        parse: impl FnOnce() -> Result<GivenValues, CqlError>,
-    ) -> Result<Rc<GivenValues>, CqlError> {
+        parse: impl FnOnce() -> Result<JsonColumnValues, CqlError>,
+    ) -> Result<Rc<JsonColumnValues>, CqlError> {
         let mut last = self.0.borrow_mut();
         if let Some((_, values)) = last.as_ref().filter(|(of, _)| *of == index) {
             return Ok(Rc::clone(values));
