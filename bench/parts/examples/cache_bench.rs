@@ -129,7 +129,7 @@ fn fill(env: &Env, engine: &Engine, store: &Arc<TableStore>, keys: u64, runtime:
         update.add_row(row);
         loop {
             match engine.apply(&[Mutation::of(update.clone())]) {
-                Err(storage::StorageError::Busy) => runtime.block_on(engine.log.ready()),
+                Err(storage::StorageError::Busy) => runtime.block_on(engine.log.wait_for_room()),
                 result => {
                     result.expect("the bench's disk is sound");
                     break;
@@ -158,7 +158,7 @@ fn main() {
         key_cache_bytes: 16 << 20,
         row_cache_bytes: (data * 2) as usize,
         sstable_version: version,
-        ..EngineOptions::beneath(&directory)
+        ..EngineOptions::with_small_budgets(&directory)
     };
     let engine = bench_parts::open(&env, options, [table()]);
     let store = engine.table(TableId([9; 16])).expect("it was just made");

@@ -43,7 +43,7 @@ fn open(env: &Env, directory: &std::path::Path, sync: SyncMode) -> CommitLog {
 async fn append(log: &CommitLog, count: usize) {
     for _ in 0..count {
         while log.append(&RECORD, &[]).is_err() {
-            log.ready().await;
+            log.wait_for_room().await;
         }
     }
 }

@@ -44,7 +44,7 @@ fn main() {
     let version = arguments.get(2).map_or(Version::DA, |name| Version::from_name(name).expect("a version, like da"));
     let env = env::real::env();
     let _ = env.disk.remove_dir_all(&scratch);
-    let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(&scratch) };
+    let options = EngineOptions { sstable_version: version, ..EngineOptions::with_small_budgets(&scratch) };
     let engine = bench_parts::open(&env, options, [table()]);
     let store = engine.table(ID).expect("the table is open");
     bench_parts::bring_in(&engine, &store, directory);

@@ -85,7 +85,7 @@ fn run(name: &str, options: &str, rows: u64) {
         commitlog: commitlog::Options::default(),
         memtable_bytes: 6 << 20,
         chunk_cache_bytes: 64 << 20,
-        ..EngineOptions::beneath(Path::new(DATA))
+        ..EngineOptions::with_small_budgets(Path::new(DATA))
     };
     let (engine, _) = storage::open(&sim.env(), engine_options).expect("an empty disk opens");
     schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace(options))))

@@ -25,11 +25,11 @@ impl FileCache for Chunks {
         self.0.lock().expect("nobody panics").get(&(file, chunk)).cloned()
     }
 
-    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes> {
+    fn chunk_for_scan(&self, file: u64, chunk: u64) -> Option<Bytes> {
         self.chunk(file, chunk)
     }
 
-    fn takes_walks_over(&self, _: u64) -> bool {
+    fn caches_scans_of(&self, _: u64) -> bool {
         true
     }
 

@@ -60,12 +60,12 @@ impl Bench {
         row.liveness = Liveness::new(now);
         row.add_cell(Cell::live(self.table.regulars[0].id, now, Bytes::from_static(b"abcdefghijklmnopqrstuvwxy")));
         update.add_row(row);
-        if !self.engine.memory.is_relaxed() {
+        if !self.engine.memory.admits_at_once() {
             self.runtime.block_on(self.engine.admit());
         }
         loop {
             match self.engine.apply(&[Mutation::of(update.clone())]) {
-                Err(storage::StorageError::Busy) => self.runtime.block_on(self.engine.log.ready()),
+                Err(storage::StorageError::Busy) => self.runtime.block_on(self.engine.log.wait_for_room()),
                 result => {
                     result.expect("the bench's disk is sound");
                     break;
@@ -144,7 +144,7 @@ fn main() {
         chunk_cache_bytes: 512 << 20,
         tombstone_failure_threshold: 100_000,
         tombstone_warn_threshold: 1000,
-        ..EngineOptions::beneath(&directory)
+        ..EngineOptions::with_small_budgets(&directory)
     };
     let engine = bench_parts::open(&env, options, [table()]);
     let table = engine.schema().table("bench", "t").cloned().expect("it was just made");

@@ -40,7 +40,7 @@ fn options(directory: &std::path::Path) -> EngineOptions {
         },
         shards: 8,
         memtable_bytes: 4 << 30,
-        ..EngineOptions::beneath(directory)
+        ..EngineOptions::with_small_budgets(directory)
     }
 }
 
@@ -63,7 +63,7 @@ impl Writer {
         update.add_row(row);
         while let Err(error) = self.engine.apply(&[Mutation::of(update.clone())]) {
             assert!(matches!(error, storage::StorageError::Busy), "{error}");
-            self.runtime.block_on(self.engine.log.ready());
+            self.runtime.block_on(self.engine.log.wait_for_room());
         }
     }
 }

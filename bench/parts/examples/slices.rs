@@ -155,7 +155,7 @@ impl Bench {
             chunk_cache_bytes: 2 << 30,
             column_index_size: block,
             sstable_version: version,
-            ..EngineOptions::beneath(directory)
+            ..EngineOptions::with_small_budgets(directory)
         };
         let tables = (0..30u8).map(|number| table(&format!("t{number}"), number + 10));
         let engine = bench_parts::open(&env, options, tables);
@@ -174,7 +174,7 @@ impl Bench {
             update.add_row(row(table, c));
             loop {
                 match self.engine.apply(&[Mutation::of(update.clone())]) {
-                    Err(storage::StorageError::Busy) => self.runtime.block_on(self.engine.log.ready()),
+                    Err(storage::StorageError::Busy) => self.runtime.block_on(self.engine.log.wait_for_room()),
                     result => {
                         result.expect("the bench's disk is sound");
                         break;

@@ -81,7 +81,7 @@ impl Bench {
             shards: 8,
             memtable_bytes: 4 << 30,
             chunk_cache_bytes: 512 << 20,
-            ..EngineOptions::beneath(directory)
+            ..EngineOptions::with_small_budgets(directory)
         };
         let engine = bench_parts::open(&env, options, [table()]);
         let table = engine.schema().table("bench", "t").cloned().expect("it was just made");
@@ -91,13 +91,13 @@ impl Bench {
     }
 
     fn apply(&self, update: PartitionUpdate) {
-        if !self.engine.memory.is_relaxed() {
+        if !self.engine.memory.admits_at_once() {
             self.runtime.block_on(self.engine.admit());
         }
         let mutation = [Mutation::of(update)];
         while let Err(error) = self.engine.apply(&mutation) {
             assert!(matches!(error, storage::StorageError::Busy), "the bench's disk is sound: {error}");
-            self.runtime.block_on(self.engine.log.ready());
+            self.runtime.block_on(self.engine.log.wait_for_room());
         }
     }
 

@@ -17,7 +17,7 @@ use rows::purge::PurgeStream;
 use rows::{ReadContext, ReadMode};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use storage::{EngineOptions, frozen};
+use storage::{EngineOptions, flushed_table};
 use types::{CqlType, Token};
 
 const ID: TableId = TableId([0xbe; 16]);
@@ -44,11 +44,11 @@ fn main() {
     let scratch = arguments.get(1).map_or_else(|| std::env::temp_dir().join("helenus-validate-files"), PathBuf::from);
     let env = env::real::env();
     let _ = env.disk.remove_dir_all(&scratch);
-    let engine = bench_parts::open(&env, EngineOptions::beneath(&scratch), [table()]);
+    let engine = bench_parts::open(&env, EngineOptions::with_small_budgets(&scratch), [table()]);
     let store = engine.table(ID).expect("the table is open");
     bench_parts::bring_in(&engine, &store, directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let frozen = runtime.block_on(frozen::freeze(&engine, &store, |_| true)).expect("the table is frozen");
+    let frozen = runtime.block_on(flushed_table::take(&engine, &store, |_| true)).expect("the table is frozen");
     let whole = Tokens { start: Token(i64::MIN), end: Token(i64::MIN) };
     let partitions = frozen.partitions_in((whole.start, whole.end));
     let (start, (user, system)) = (env.now(), bench_parts::cpu_seconds(&env));

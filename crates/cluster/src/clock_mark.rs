@@ -108,7 +108,7 @@ mod tests {
             rows_to_save: 0,
             load_timeout: PERIOD,
         };
-        let options = EngineOptions { saved_caches: Some(saved), ..EngineOptions::beneath(Path::new(DATA)) };
+        let options = EngineOptions { saved_caches: Some(saved), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         storage::open(&sim.env(), options).expect("a sound disk opens").0
     }
 

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rows::command::TraceSink;
-use rows::dead::{Grace, Passed};
+use rows::dead::{GracePeriod, PassedCounts};
 use rows::report::{COMMANDS_MAX, REPLICAS_MAX, ReadReport, ReplicaReport, RunReport};
 use rows::{Build, PartitionHead, PartitionStream, ReadCommand, ReadContext, ReadError, Unfiltered};
 use storage::Observation;
@@ -93,7 +93,7 @@ impl Node {
     ) -> Result<(B::Built, ReadReport), FailedRead<B::Error>> {
         let grace = grace_of(&commands);
         let counted = move |stream: &mut dyn PartitionStream| {
-            let mut merged = Merged { stream, grace, passed: Passed::default() };
+            let mut merged = Merged { stream, grace, passed: PassedCounts::default() };
             let built = build.build(&mut merged)?;
             Ok((built, merged.passed))
         };
@@ -129,7 +129,7 @@ impl Node {
         let env = self.env.clone();
         let timed = move |stream: &mut dyn PartitionStream| {
             let begun = env.now();
-            let mut merged = Merged { stream, grace, passed: Passed::default() };
+            let mut merged = Merged { stream, grace, passed: PassedCounts::default() };
             let built = build.build(&mut merged)?;
             Ok((built, merged.passed, micros(env.elapsed(begun))))
         };
@@ -145,8 +145,8 @@ impl Node {
     }
 }
 
-fn grace_of(commands: &[ReadCommand]) -> Grace {
-    commands.first().map_or(Grace { now: 0, seconds: 0 }, |command| Grace {
+fn grace_of(commands: &[ReadCommand]) -> GracePeriod {
+    commands.first().map_or(GracePeriod { now: 0, seconds: 0 }, |command| GracePeriod {
         now: command.now,
         seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0),
     })
@@ -159,8 +159,8 @@ fn micros(duration: std::time::Duration) -> u64 {
 /// The merged stream of all sources, which counts the rows and tombstones that it gives.
 struct Merged<'a> {
     stream: &'a mut dyn PartitionStream,
-    grace: Grace,
-    passed: Passed,
+    grace: GracePeriod,
+    passed: PassedCounts,
 }
 
 impl PartitionStream for Merged<'_> {

@@ -225,7 +225,7 @@ impl Node {
         let Some(store) = self.handoff.store.get() else { return Kept::No };
         // made before the store is entered: its lock is held for a copy only
         let entry = Entry::new(created_millis, mutation.gc_grace, |out| out.extend_from_slice(&mutation.payload));
-        match entry.filter(HintStore::may_hold) {
+        match entry.filter(HintStore::fits_in_memory) {
             None => Kept::No,
             Some(entry) if store.add(host_id, &entry) => Kept::Yes,
             Some(_) => Kept::NotYet,

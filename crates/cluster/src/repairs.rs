@@ -18,8 +18,8 @@ use bytes::Bytes;
 use env::MakeLocal;
 use internode::payload::repair::{Prepare, SessionId, SyncResponse};
 use schema::TableId;
-use storage::frozen::Frozen;
-use storage::received::Moment;
+use storage::flushed_table::FlushedTable;
+use storage::received::TruncationEpoch;
 use tokio::sync::{mpsc, oneshot};
 
 use command::Command;
@@ -94,7 +94,7 @@ pub(crate) struct Participation {
     pub prepare: Prepare,
     /// The begin of the repair on this node, by the truncations of the node: a later one of its
     /// tables ends the repair.
-    pub since: Moment,
+    pub since: TruncationEpoch,
     /// When the repair began on this node, or when its last task began or ended; milliseconds
     /// since 1970.
     pub last_used: AtomicI64,
@@ -102,7 +102,7 @@ pub(crate) struct Participation {
     /// was.
     pub last_streamed: AtomicI64,
     /// SSTables that were frozen for validations of all replicas one after the other.
-    pub frozen: Mutex<BTreeMap<TableId, Frozen>>,
+    pub frozen: Mutex<BTreeMap<TableId, FlushedTable>>,
     /// The tasks that were asked for: a request that comes twice is not carried out twice.
     /// At most [`TASKS_MAX`].
     pub tasks: Mutex<BTreeMap<TaskId, Progress>>,
@@ -231,7 +231,7 @@ impl Repairs {
 
 impl Participation {
     /// The frozen SSTables of tables.
-    pub fn frozen(&self) -> MutexGuard<'_, BTreeMap<TableId, Frozen>> {
+    pub fn frozen(&self) -> MutexGuard<'_, BTreeMap<TableId, FlushedTable>> {
         lock(&self.frozen)
     }
 

@@ -27,7 +27,7 @@ use ring::primary::Ranges;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row, Slice};
 use schema::{TableKind, TableMetadata};
 use sstable::SSTable;
-use storage::{Engine, frozen};
+use storage::{Engine, flushed_table};
 use types::Token;
 
 use crate::clock::WriteClock;
@@ -175,7 +175,7 @@ fn estimates(sstables: &[Arc<SSTable>], ranges: &[Ranges; 2], types: &[&str]) ->
 fn estimate(sstables: &[Arc<SSTable>], start: Token, end: Token) -> Estimate {
     let (mut partitions, mut sizes, mut bytes) = (0.0_f64, 0, 0.0_f64);
     for sstable in sstables {
-        let between = frozen::partitions_between(sstable, start, end);
+        let between = flushed_table::partitions_between(sstable, start, end);
         if between == 0.0 {
             continue;
         }
@@ -267,7 +267,7 @@ mod tests {
     impl Fixture {
         fn new() -> Self {
             let sim = Sim::new(1);
-            let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+            let engine = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
             let clock = Arc::new(WriteClock::after(&engine.env, 0));
             let ring = ring_of(&[-(1 << 62), 0, 1 << 62], &[]);
             Self { sim, engine, clock, ring }

@@ -96,7 +96,7 @@ pub(crate) fn periodic(sim: &Sim) -> Arc<Node> {
 }
 
 fn open_with(sim: &Sim, commitlog: commitlog::Options, timeouts: Timeouts) -> Arc<Node> {
-    let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+    let options = EngineOptions { commitlog, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
     let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
     let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);
     Node::open(engine, identity, timeouts).expect("a sound disk opens")

@@ -277,7 +277,7 @@ async fn once_the_log_has_room(
 ) -> Result<(), StorageError> {
     loop {
         match take() {
-            Err(StorageError::Busy) => engine.log.ready().await,
+            Err(StorageError::Busy) => engine.log.wait_for_room().await,
             taken => return taken,
         }
     }

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, Sought};
+use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, WantedRows};
 use schema::{Schema, TableMetadata};
 use stdx::Share;
 use types::{BatchKind, Consistency};
@@ -48,7 +48,7 @@ pub struct ReadOptions {
     /// How many replicas must answer.
     pub consistency: Consistency,
     /// The rows that are looked for among those of the commands; None: all of them are wanted.
-    pub sought: Option<Arc<Sought>>,
+    pub sought: Option<Arc<WantedRows>>,
 }
 
 /// A conditional write to one partition.

@@ -76,7 +76,7 @@ pub enum Found<'a> {
     /// An entry of this size whose hint does not match its checksum: only this entry is lost.
     Damaged(usize),
     /// The entry is longer than the given bytes: it needs so many in all.
-    Needs(usize),
+    Incomplete(usize),
     /// No entry begins here, so nothing behind this position can be read.
     Nothing,
 }
@@ -84,14 +84,14 @@ pub enum Found<'a> {
 /// Looks at the entry at the start of `bytes`.
 pub fn find(bytes: &[u8]) -> Found<'_> {
     let mut cursor = Cursor::new(bytes);
-    let (Ok(size), Ok(of_size)) = (cursor.u32(), cursor.u32()) else { return Found::Needs(HEAD) };
+    let (Ok(size), Ok(of_size)) = (cursor.u32(), cursor.u32()) else { return Found::Incomplete(HEAD) };
     let mut crc = crc32fast::Hasher::new();
     crc.update(&size.to_be_bytes());
     if of_size != crc.clone().finalize() || size == 0 || size > i32::MAX as u32 {
         return Found::Nothing;
     }
     let whole = size as usize + ENTRY_OVERHEAD;
-    let (Ok(hint), Ok(expected)) = (cursor.take(size as usize), cursor.u32()) else { return Found::Needs(whole) };
+    let (Ok(hint), Ok(expected)) = (cursor.take(size as usize), cursor.u32()) else { return Found::Incomplete(whole) };
     crc.update(hint);
     if expected == crc.finalize() { Found::Hint(hint, whole) } else { Found::Damaged(whole) }
 }

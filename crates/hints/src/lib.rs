@@ -3,7 +3,7 @@
 //! The bytes (no I/O): [`descriptor`] is the head of a file and its name, [`entry`] a hint in it,
 //! [`blocks`] the compressed form. The store: [`store`] keeps hints in memory until its writer has
 //! put them into files, and knows the files of each host; [`reader`] gives them back page by page;
-//! [`mend`] looks at the files that an earlier life of the node has left.
+//! [`found_files`] looks at the files that an earlier life of the node has left.
 //!
 //! Knows neither nodes nor mutations: a host is its id, a mutation is bytes. Which hosts get
 //! hints, and when hints are sent, is decided in `cluster::hints`. Must agree with
@@ -14,7 +14,7 @@ pub mod descriptor;
 pub mod entry;
 pub mod error;
 mod files;
-pub mod mend;
+pub mod found_files;
 mod output;
 pub mod reader;
 pub mod shared;

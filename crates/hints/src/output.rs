@@ -9,7 +9,7 @@ use env::{Disk, WriteFile};
 use crate::blocks::BLOCK_SIZE;
 use crate::descriptor::Descriptor;
 use crate::files::HintFile;
-use crate::mend::write_checksum;
+use crate::found_files::write_checksum;
 use crate::reader::Position;
 
 pub(crate) struct Output {

@@ -110,7 +110,7 @@ impl Reader {
                     page.damaged += 1;
                     self.pass(whole);
                 }
-                Found::Needs(count) => match self.fill(count) {
+                Found::Incomplete(count) => match self.fill(count) {
                     Ok(true) => {}
                     Ok(false) => {
                         page.is_last = true;

@@ -4,7 +4,7 @@
 //! ([`crate::writer`], one background task) puts the buffers into the hosts' files and syncs them:
 //! after `hints_flush_period`, at once when a quarter of the room is used, and at once when a
 //! caller waits for [`HintStore::durable`]. A sender of hints takes the files of a host one after
-//! the other ([`HintStore::take_file`]) and gives each back: [`HintStore::sent`],
+//! the other ([`HintStore::take_file`]) and gives each back: [`HintStore::remove_sent`],
 //! [`HintStore::put_back`] or [`HintStore::set_corrupted`].
 //!
 //! Bounds: [`crate::shared::BUFFER_SIZE_MAX`] in memory, beyond which a hint is refused and
@@ -28,7 +28,7 @@ use crate::descriptor::{HostId, Version};
 use crate::entry::Entry;
 use crate::error::HintError;
 use crate::files::{HintFile, Host, PendingHints};
-use crate::mend;
+use crate::found_files;
 use crate::shared::{BUFFER_SIZE_EAGER, BUFFER_SIZE_MAX, ENTRY_SIZE_MAX, Figures, Settings, Shared, State};
 use crate::writer;
 
@@ -57,7 +57,7 @@ impl HintStore {
         let StoreOptions { directory, version, compression, settings } = options;
         env.disk.create_dir_durable(&directory)?;
         let mut state = State::default();
-        let (files, left_alone) = mend::find_files(env.disk.as_ref(), &directory)?;
+        let (files, left_alone) = found_files::find_files(env.disk.as_ref(), &directory)?;
         for file in files {
             state.last_millis = state.last_millis.max(file.descriptor.millis);
             state.hosts.entry(file.descriptor.host_id).or_default().files.push_back(file);
@@ -81,7 +81,7 @@ impl HintStore {
     }
 
     /// Whether a hint is small enough to be taken at all.
-    pub fn may_hold(entry: &Entry) -> bool {
+    pub fn fits_in_memory(entry: &Entry) -> bool {
         entry.bytes().len() <= ENTRY_SIZE_MAX
     }
 
@@ -90,7 +90,7 @@ impl HintStore {
         let size = entry.bytes().len();
         let mut state = self.shared.state();
         let has_no_room = state.buffered + size > BUFFER_SIZE_MAX || happens(Rare::HintIsRefused);
-        if state.is_closed || !Self::may_hold(entry) || has_no_room {
+        if state.is_closed || !Self::fits_in_memory(entry) || has_no_room {
             drop(state);
             self.shared.figures.refused.add(1);
             return false;
@@ -182,7 +182,7 @@ impl HintStore {
     }
 
     /// Removes a file that was sent as a whole.
-    pub fn sent(&self, file: HintFile) {
+    pub fn remove_sent(&self, file: HintFile) {
         self.shared.state().end_sending(&file);
         self.shared.remove(&file);
     }

@@ -96,7 +96,7 @@ fn a_compressed_file_of_cassandra_is_read() {
         assert!(hint.gc_grace == 864_000 && hint.mutation.windows(value.len()).any(|part| part == value), "{number}");
     }
     // the store that finds it closes it: nothing of it is cut
-    let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
+    let files = found_files::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
     assert_eq!((files.len(), files[0].size), (1, GOLDEN_LZ4.len() as u64));
 }
 
@@ -126,7 +126,7 @@ fn a_torn_end_is_cut_off() {
     for cut in 0..GOLDEN.len() {
         let sim = Sim::new(1);
         let path = put_file(&sim, GOLDEN_NAME, &GOLDEN[..cut]);
-        let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
+        let files = found_files::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
         let whole = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1);
         if whole == 0 {
             assert!(files.is_empty() && !sim.env().disk.exists(&path), "cut at {cut}");
@@ -295,7 +295,7 @@ fn a_full_disk_keeps_hints_in_memory_until_it_has_room() {
     let mut found = Vec::new();
     while let Some(file) = store.take_file(&[1; 16]) {
         found.extend(hints_of(&sim, &store.path(&file)).unwrap());
-        store.sent(file);
+        store.remove_sent(file);
     }
     assert_eq!(found, [vec![1; 100], vec![2; 100], vec![3; 100]]);
     assert!(sim.env().disk.list_dir(&directory()).unwrap().is_empty());
@@ -399,7 +399,7 @@ fn bad_days(seed: u64) {
                 assert_eq!(given.get(&number), Some(&(host, hint)), "seed {seed}: hint {number}");
                 found.insert(number);
             }
-            store.sent(file);
+            store.remove_sent(file);
         }
     }
     let lost: Vec<_> = durable.difference(&found).collect();

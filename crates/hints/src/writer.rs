@@ -62,7 +62,7 @@ fn flush(shared: &Shared, outputs: &mut BTreeMap<HostId, Output>) -> bool {
             shared.figures.failed_writes.add(1);
             tracing::warn!(directory = %shared.directory.display(), %error, "hints cannot be written; they wait in memory");
         }
-        put_away(shared, outputs, host_id, &buffer, written, closed);
+        note_written(shared, outputs, host_id, &buffer, written, closed);
     }
     let mut state = shared.state();
     let in_buffers: usize = state.hosts.values().map(|host| host.buffer.len()).sum();
@@ -129,7 +129,7 @@ fn create(shared: &Shared, host_id: HostId) -> io::Result<Output> {
 }
 
 /// Updates the lists after a write.
-fn put_away(
+fn note_written(
     shared: &Shared,
     outputs: &BTreeMap<HostId, Output>,
     host_id: HostId,

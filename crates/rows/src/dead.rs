@@ -50,7 +50,7 @@ const _: () = {
 
 /// The time and the grace period that decide what is dead and whether it may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grace {
+pub struct GracePeriod {
     /// The present, seconds since 1970.
     pub now: u32,
     /// `gc_grace_seconds` of the table.
@@ -59,7 +59,7 @@ pub struct Grace {
 
 /// Counts of what a reader has passed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Passed {
+pub struct PassedCounts {
     /// Partitions.
     pub partitions: u64,
     /// Rows, dead ones included.
@@ -81,7 +81,7 @@ fn widened(range: Option<(u32, u32)>, at: u32) -> Option<(u32, u32)> {
     Some((first.min(at), last.max(at)))
 }
 
-impl Passed {
+impl PassedCounts {
     /// Number of dead things of a kind.
     pub fn of(&self, kind: DeadKind) -> u64 {
         self.dead[kind as usize]
@@ -109,7 +109,7 @@ impl Passed {
     }
 
     /// Counts one thing that is dead since `at` (seconds).
-    pub fn dead(&mut self, kind: DeadKind, at: u32, grace: &Grace) {
+    pub fn dead(&mut self, kind: DeadKind, at: u32, grace: &GracePeriod) {
         self.dead[kind as usize] += 1;
         self.dead_since = widened(self.dead_since, at);
         // as `local_deletion_time < now - gc_grace`
@@ -122,13 +122,13 @@ impl Passed {
     }
 
     /// Counts the head of a partition.
-    pub fn head(&mut self, head: &PartitionHead, grace: &Grace) {
+    pub fn head(&mut self, head: &PartitionHead, grace: &GracePeriod) {
         self.partitions += 1;
         each_of_head(head, grace.now, &mut |dead| self.dead(dead.kind, dead.since, grace));
     }
 
     /// Counts a row or a marker.
-    pub fn unfiltered(&mut self, unfiltered: &Unfiltered, grace: &Grace) {
+    pub fn unfiltered(&mut self, unfiltered: &Unfiltered, grace: &GracePeriod) {
         self.rows += u64::from(matches!(unfiltered, Unfiltered::Row(_)));
         each(unfiltered, grace.now, &mut |dead| self.dead(dead.kind, dead.since, grace));
     }
@@ -136,7 +136,7 @@ impl Passed {
 
 /// One dead thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dead {
+pub struct DeadItem {
     /// Its kind.
     pub kind: DeadKind,
     /// Its write timestamp. It shadows data with timestamps up to this one.
@@ -146,7 +146,7 @@ pub struct Dead {
 }
 
 /// Calls `found` for everything in a partition's head that is dead at `now`.
-pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(Dead)) {
+pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(DeadItem)) {
     each_deletion(DeadKind::Partition, &head.deletion, found);
     if let Some(row) = &head.static_row {
         each_of_row(row, now, found);
@@ -154,7 +154,7 @@ pub fn each_of_head(head: &PartitionHead, now: u32, found: &mut impl FnMut(Dead)
 }
 
 /// Calls `found` for everything in a row or marker that is dead at `now`.
-pub fn each(unfiltered: &Unfiltered, now: u32, found: &mut impl FnMut(Dead)) {
+pub fn each(unfiltered: &Unfiltered, now: u32, found: &mut impl FnMut(DeadItem)) {
     match unfiltered {
         Unfiltered::Row(row) => each_of_row(row, now, found),
         Unfiltered::Marker(marker) => {
@@ -165,22 +165,22 @@ pub fn each(unfiltered: &Unfiltered, now: u32, found: &mut impl FnMut(Dead)) {
     }
 }
 
-fn each_deletion(kind: DeadKind, deletion: &DeletionTime, found: &mut impl FnMut(Dead)) {
+fn each_deletion(kind: DeadKind, deletion: &DeletionTime, found: &mut impl FnMut(DeadItem)) {
     if !deletion.is_live() {
-        found(Dead { kind, timestamp: deletion.marked_for_delete_at, since: deletion.local_deletion_time });
+        found(DeadItem { kind, timestamp: deletion.marked_for_delete_at, since: deletion.local_deletion_time });
     }
 }
 
-fn each_of_row(row: &Row, now: u32, found: &mut impl FnMut(Dead)) {
+fn each_of_row(row: &Row, now: u32, found: &mut impl FnMut(DeadItem)) {
     each_deletion(DeadKind::Row, &row.deletion, found);
     let Liveness { timestamp, local_expiration_time, .. } = row.liveness;
     if !row.liveness.is_empty() && row.liveness.is_expiring() && !row.liveness.is_live(now) {
-        found(Dead { kind: DeadKind::Expired, timestamp, since: local_expiration_time });
+        found(DeadItem { kind: DeadKind::Expired, timestamp, since: local_expiration_time });
     }
-    let cell = |cell: &Cell, found: &mut dyn FnMut(Dead)| {
+    let cell = |cell: &Cell, found: &mut dyn FnMut(DeadItem)| {
         if !cell.is_live(now) {
             let kind = if cell.is_expiring() { DeadKind::Expired } else { DeadKind::Cell };
-            found(Dead { kind, timestamp: cell.timestamp, since: cell.local_deletion_time });
+            found(DeadItem { kind, timestamp: cell.timestamp, since: cell.local_deletion_time });
         }
     };
     for data in &row.columns {
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn each_kind_is_counted_and_dated() {
-        let grace = Grace { now: 1_000, seconds: 100 };
-        let mut passed = Passed::default();
+        let grace = GracePeriod { now: 1_000, seconds: 100 };
+        let mut passed = PassedCounts::default();
         let head =
             PartitionHead::new(types::DecoratedKey::new(Bytes::from_static(b"k")), DeletionTime::new(1, 899), None);
         passed.head(&head, &grace);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::scanned::Scanned;
+use crate::scanned_counts::ScannedCounts;
 
 /// Bytes of a file that are not as they must be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub struct TooManyTombstones {
     /// The last partition that was read, as text.
     pub partition: String,
     /// The partition's key, and the counts so far.
-    pub scanned: Scanned,
+    pub scanned: ScannedCounts,
     /// The threshold.
     pub limit: u64,
 }

@@ -132,7 +132,7 @@ impl Expression {
 /// The rows that a statement looks for. The node that coordinates the statement checks the
 /// conditions; replicas may check some of them before they answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sought {
+pub struct WantedRows {
     /// Conditions that the rows meet. The statement may have others.
     pub expressions: Vec<Expression>,
     /// Rows that meet these conditions that are wanted; `u32::MAX`: all, or the statement has other
@@ -267,7 +267,7 @@ impl<S: PartitionStream> FilteredStream<S> {
         if self.of_rows.is_empty() && (self.needs_reconciliation || self.of_partition.is_empty()) {
             return true;
         }
-        if !self.needs_reconciliation && !is_left(row, &self.table, self.now) {
+        if !self.needs_reconciliation && !has_live_data(row, &self.table, self.now) {
             return false;
         }
         self.key.as_ref().is_some_and(|key| self.passes(&self.of_rows, key, Some(row), !self.needs_reconciliation))
@@ -284,7 +284,7 @@ impl<S: PartitionStream> FilteredStream<S> {
 }
 
 /// Whether anything of a row is left once its deletions and what is dead are taken away.
-fn is_left(row: &Row, table: &TableMetadata, now: u32) -> bool {
+fn has_live_data(row: &Row, table: &TableMetadata, now: u32) -> bool {
     if table.is_liveness_strict() && !row.liveness.is_live(now) {
         return false;
     }

@@ -7,7 +7,7 @@
 //! [`PartitionUpdate`] of one partition for each table. This crate does no I/O and does not know
 //! where bytes come from.
 
-pub mod aged;
+pub mod old_cells;
 pub mod build;
 pub mod cell;
 pub mod clustering;
@@ -27,9 +27,9 @@ pub mod range_tombstones;
 pub mod replicas;
 pub mod report;
 pub mod row;
-mod scanned;
+mod scanned_counts;
 pub mod selection;
-pub mod shadow;
+pub mod garbage_skipping;
 pub mod stream;
 pub mod tombstone_map;
 pub mod unfiltered;
@@ -45,7 +45,7 @@ pub use command::{
 };
 pub use deletion::DeletionTime;
 pub use error::{Corruption, ReadError};
-pub use filter::{Expression, RowFilter, Sought};
+pub use filter::{Expression, RowFilter, WantedRows};
 pub use limits::ReadLimits;
 pub use live::{LivePartition, LiveRow, LiveRows};
 pub use merge::MergeStream;

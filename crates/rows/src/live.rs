@@ -13,7 +13,7 @@ use types::DecoratedKey;
 
 use crate::command::ReadStats;
 use crate::error::TooManyTombstones;
-pub use crate::scanned::Scanned;
+pub use crate::scanned_counts::ScannedCounts;
 use crate::{ColumnData, DeletionTime, PartitionStream, ReadError, Row, Unfiltered};
 
 /// A partition as a query sees it.
@@ -58,8 +58,8 @@ pub struct LiveRows<'a> {
     /// Tombstones of earlier counts, if each partition or each number of rows is counted for
     /// itself.
     before: u64,
-    scanned: Option<Scanned>,
-    warned: Vec<Scanned>,
+    scanned: Option<ScannedCounts>,
+    warned: Vec<ScannedCounts>,
     rows: u64,
 }
 
@@ -122,7 +122,7 @@ impl<'a> LiveRows<'a> {
 
     fn begin(&mut self, key: DecoratedKey) {
         self.end();
-        self.scanned = Some(Scanned { key, tombstones: 0, live_rows: 0 });
+        self.scanned = Some(ScannedCounts { key, tombstones: 0, live_rows: 0 });
     }
 
     fn end(&mut self) {
@@ -135,7 +135,7 @@ impl<'a> LiveRows<'a> {
 
     /// Begins to count anew after the last live row that is counted together.
     fn end_if_full(&mut self) {
-        let is_full = |scanned: &&Scanned| scanned.live_rows >= self.limits.each_rows;
+        let is_full = |scanned: &&ScannedCounts| scanned.live_rows >= self.limits.each_rows;
         if let Some(key) = self.scanned.as_ref().filter(is_full).map(|scanned| scanned.key.clone()) {
             self.begin(key);
         }
@@ -152,7 +152,7 @@ impl<'a> LiveRows<'a> {
     }
 
     /// The counts of the partitions or ranges that exceeded the warning threshold.
-    pub fn finish(mut self) -> Vec<Scanned> {
+    pub fn finish(mut self) -> Vec<ScannedCounts> {
         self.end();
         self.warned
     }

@@ -327,7 +327,7 @@ impl MergeStream {
         let mut row = merged?;
         row.apply_deletion(&self.partition_deletion.merge(self.open));
         let merged = (!row.is_empty()).then_some(row);
-        self.tell(&versions, merged.as_ref());
+        self.notify_observer(&versions, merged.as_ref());
         merged
     }
 
@@ -343,7 +343,7 @@ impl MergeStream {
         group.iter().filter_map(|index| self.row(*index).cloned()).collect()
     }
 
-    fn tell(&mut self, versions: &[Row], merged: Option<&Row>) {
+    fn notify_observer(&mut self, versions: &[Row], merged: Option<&Row>) {
         let is_news = match versions {
             [only] => merged != Some(only),
             versions => !versions.is_empty(),
@@ -452,7 +452,7 @@ impl PartitionStream for MergeStream {
         let static_row = static_row.filter(|row| !row.is_empty());
         if self.observer.is_some() {
             self.key.clone_from(&key);
-            self.tell(&versions, static_row.as_deref());
+            self.notify_observer(&versions, static_row.as_deref());
         }
         if let Some(key) = &key {
             self.check.partition(&self.table, key)?;

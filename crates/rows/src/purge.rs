@@ -65,7 +65,7 @@ impl<S: PartitionStream> PurgeStream<S> {
         Self { graceless, ..self }
     }
 
-    fn may_go(&mut self, timestamp: i64, local_deletion_time: u32) -> bool {
+    fn should_purge(&mut self, timestamp: i64, local_deletion_time: u32) -> bool {
         if local_deletion_time >= self.gc_before && !self.is_graceless {
             return false;
         }
@@ -75,7 +75,7 @@ impl<S: PartitionStream> PurgeStream<S> {
     }
 
     fn deletion(&mut self, deletion: DeletionTime) -> DeletionTime {
-        let gone = !deletion.is_live() && self.may_go(deletion.marked_for_delete_at, deletion.local_deletion_time);
+        let gone = !deletion.is_live() && self.should_purge(deletion.marked_for_delete_at, deletion.local_deletion_time);
         if gone { DeletionTime::LIVE } else { deletion }
     }
 
@@ -83,14 +83,14 @@ impl<S: PartitionStream> PurgeStream<S> {
         if cell.is_live(self.now) {
             return Some(cell);
         }
-        if self.may_go(cell.timestamp, cell.local_deletion_time) {
+        if self.should_purge(cell.timestamp, cell.local_deletion_time) {
             return None;
         }
         if !cell.is_expiring() {
             return Some(cell);
         }
         let local_deletion_time = cell.local_deletion_time.saturating_sub(cell.ttl);
-        if self.may_go(cell.timestamp, local_deletion_time) {
+        if self.should_purge(cell.timestamp, local_deletion_time) {
             return None;
         }
         Some(Cell { ttl: NO_TTL, local_deletion_time, value: bytes::Bytes::new(), ..cell })
@@ -117,7 +117,7 @@ impl<S: PartitionStream> PurgeStream<S> {
         let liveness = row.liveness;
         if !liveness.is_empty()
             && !liveness.is_live(self.now)
-            && self.may_go(liveness.timestamp, liveness.local_expiration_time)
+            && self.should_purge(liveness.timestamp, liveness.local_expiration_time)
         {
             row.liveness = Liveness::EMPTY;
         }

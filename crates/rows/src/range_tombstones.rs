@@ -85,9 +85,9 @@ impl Value for Cut {
     fn take_from(&self, (): &mut ()) {}
 }
 
-/// A cut in the list, as a walk meets it. The fields are those of a [`Change`], borrowed.
+/// A cut in the list, as a walk meets it. The fields are those of an [`OwnedCut`], borrowed.
 #[derive(Clone, Copy, Debug)]
-pub struct Met<'a> {
+pub struct CutRef<'a> {
     /// The position of the cut.
     pub key: &'a CutKey,
     /// The values of the bound.
@@ -98,7 +98,7 @@ pub struct Met<'a> {
 
 /// A cut that a walk has met.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Change {
+pub struct OwnedCut {
     /// The position of the cut.
     pub key: CutKey,
     /// The values of the bound. The key says whether the cut lies before or behind them
@@ -170,7 +170,7 @@ impl RangeTombstoneList {
             self.set(end_key, slice.end.values, holds, here);
             return;
         }
-        let behind = self.from(&end_key);
+        let behind = self.deletion_from(&end_key);
         self.set(start_key.clone(), slice.start.values, before, holds);
         let mut idle = Vec::new();
         self.cuts.change_between(&start_key, &end_key, |key, cut| {
@@ -202,42 +202,42 @@ impl RangeTombstoneList {
     }
 
     /// The deletion right before a cut.
-    fn up_to(&self, key: &[u8]) -> DeletionTime {
+    fn deletion_before(&self, key: &[u8]) -> DeletionTime {
         let cut = self.cuts.range(Unbounded, Excluded(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
     /// The deletion right behind a cut.
-    fn from(&self, key: &[u8]) -> DeletionTime {
+    fn deletion_from(&self, key: &[u8]) -> DeletionTime {
         let cut = self.cuts.range(Unbounded, Included(key)).next_back();
         cut.map_or(DeletionTime::LIVE, |(_, cut)| cut.deletion)
     }
 
     /// The deletion that holds at a row, given the byte-comparable form of its clustering.
     pub fn deletion_at(&self, row_key: &[u8]) -> DeletionTime {
-        self.up_to(row_key)
+        self.deletion_before(row_key)
     }
 
     /// The deletion that holds where a walk enters the range: behind `start`, or before `end` if it
     /// is `reversed`.
-    pub fn entered(&self, start: &[u8], end: &[u8], reversed: bool) -> DeletionTime {
-        if reversed { self.up_to(end) } else { self.from(start) }
+    pub fn deletion_on_entry(&self, start: &[u8], end: &[u8], reversed: bool) -> DeletionTime {
+        if reversed { self.deletion_before(end) } else { self.deletion_from(start) }
     }
 
     /// The cuts strictly between `start` and `end`, in the direction of the walk.
-    pub fn walk<'a>(&'a self, start: &'a [u8], end: &'a [u8], reversed: bool) -> impl Iterator<Item = Met<'a>> + 'a {
+    pub fn walk<'a>(&'a self, start: &'a [u8], end: &'a [u8], reversed: bool) -> impl Iterator<Item = CutRef<'a>> + 'a {
         let inside = self.cuts.range(Excluded(start), Excluded(end));
         let (forward, backward) = if reversed {
             // keys are not inspected, because each may be on the heap
             let mut inside = inside.rev().peekable();
             let backward = std::iter::from_fn(move || {
                 let (key, cut) = inside.next()?;
-                let next = inside.peek().map_or_else(|| self.from(start), |(_, lower)| lower.deletion);
-                Some(Met { key, values: &cut.values, next })
+                let next = inside.peek().map_or_else(|| self.deletion_from(start), |(_, lower)| lower.deletion);
+                Some(CutRef { key, values: &cut.values, next })
             });
             (None, Some(backward))
         } else {
-            let met = |(key, cut): &'a (CutKey, Cut)| Met { key, values: &cut.values, next: cut.deletion };
+            let met = |(key, cut): &'a (CutKey, Cut)| CutRef { key, values: &cut.values, next: cut.deletion };
             (Some(inside.map(met)), None)
         };
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
@@ -265,7 +265,7 @@ impl RangeTombstoneList {
             }
         }
         debug_assert_eq!(last.is_some(), passed > 0, "the last of the cuts that are passed is known");
-        let beyond = |(key, cut): &(CutKey, Cut)| if reversed { self.up_to(key) } else { cut.deletion };
+        let beyond = |(key, cut): &(CutKey, Cut)| if reversed { self.deletion_before(key) } else { cut.deletion };
         (passed, last.map(|found| (&found.0, beyond(found))))
     }
 
@@ -276,8 +276,8 @@ impl RangeTombstoneList {
         end: &'a [u8],
         reversed: bool,
         limit: usize,
-    ) -> impl Iterator<Item = Change> + 'a {
-        let keep = |met: Met<'_>| Change { key: met.key.clone(), values: met.values.clone(), next: met.next };
+    ) -> impl Iterator<Item = OwnedCut> + 'a {
+        let keep = |met: CutRef<'_>| OwnedCut { key: met.key.clone(), values: met.values.clone(), next: met.next };
         self.walk(start, end, reversed).take(limit).map(keep)
     }
 
@@ -288,7 +288,7 @@ impl RangeTombstoneList {
         if start_key >= end_key {
             return Vec::new();
         }
-        let mut open = (slice.start.clone(), self.from(&start_key));
+        let mut open = (slice.start.clone(), self.deletion_from(&start_key));
         let mut found = Vec::new();
         let mut meet = |end: ClusteringPrefix, next: DeletionTime| {
             let (start, deletion) = std::mem::replace(&mut open, (as_start(&end), next));

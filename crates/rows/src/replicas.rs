@@ -6,8 +6,9 @@
 //! answers together. Everything in it is known to be complete: where one replica's answer has
 //! ended at a limit, rows behind that place are not given, because that replica may have deleted
 //! them. There the stream ends with [`ReadError::WouldBlock`] and notes what has to be asked for
-//! ([`Lack`]); whoever reads asks, and reads again from the beginning. This is what protects a read
-//! from being short: rows that other replicas deleted do not count, and more are asked for.
+//! ([`FurtherRead`]); whoever reads asks, and reads again from the beginning. This is what
+//! protects a read from being short: rows that other replicas deleted do not count, and more are
+//! asked for.
 //!
 //! While the merge is read each replica's answer is compared with it: [`difference`].
 //!
@@ -38,7 +39,7 @@ use crate::{
 
 /// A question that a replica has to be asked before the read can go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Lack {
+pub enum FurtherRead {
     /// Rows of a partition behind the last row that the replica has given.
     Rows {
         /// The position of the replica among the answers.
@@ -57,7 +58,7 @@ pub enum Lack {
     },
 }
 
-impl Lack {
+impl FurtherRead {
     /// The position of the replica among the answers.
     pub fn replica(&self) -> usize {
         let (Self::Rows { replica, .. } | Self::Partitions { replica, .. }) = self;
@@ -77,7 +78,7 @@ pub struct ReplicaMerge {
     key: Option<DecoratedKey>,
     /// Replicas whose rows of the current partition are known only up to a row.
     cuts: Vec<(usize, ClusteringValues)>,
-    lacks: Vec<Lack>,
+    further_reads: Vec<FurtherRead>,
 }
 
 impl ReplicaMerge {
@@ -94,14 +95,14 @@ impl ReplicaMerge {
             differences,
             key: None,
             cuts: Vec::new(),
-            lacks: Vec::new(),
+            further_reads: Vec::new(),
         }
     }
 
     /// The questions that are open when the stream has ended with [`ReadError::WouldBlock`]; empty
     /// if it did not.
-    pub fn lacks(&self) -> &[Lack] {
-        &self.lacks
+    pub fn further_reads(&self) -> &[FurtherRead] {
+        &self.further_reads
     }
 
     /// The updates that each replica lacks of what was read so far, by its position. Of a partition
@@ -111,27 +112,27 @@ impl ReplicaMerge {
     }
 
     /// Notes what is missing, if anything, and ends the stream.
-    fn check(&mut self, lacks: Vec<Lack>) -> Result<(), ReadError> {
-        if lacks.is_empty() {
+    fn check(&mut self, further_reads: Vec<FurtherRead>) -> Result<(), ReadError> {
+        if further_reads.is_empty() {
             return Ok(());
         }
-        self.lacks = lacks;
+        self.further_reads = further_reads;
         self.merge = Box::new(EmptyStream);
         Err(ReadError::WouldBlock)
     }
 
     /// The replicas whose partitions are not known as far as `key`; None: to the end.
-    fn partitions_lacking(&self, key: Option<&DecoratedKey>) -> Vec<Lack> {
+    fn partitions_lacking(&self, key: Option<&DecoratedKey>) -> Vec<FurtherRead> {
         let ends = self.answers.iter().enumerate().filter_map(|(replica, answers)| Some((replica, answers.end()?)));
         let behind = ends.filter(|(_, end)| key.is_none_or(|key| *end < key));
-        behind.map(|(replica, end)| Lack::Partitions { replica, after: end.clone() }).collect()
+        behind.map(|(replica, end)| FurtherRead::Partitions { replica, after: end.clone() }).collect()
     }
 
     /// The replicas whose rows of the partition are not known as far as `item`; None: to its end.
-    fn rows_lacking(&self, item: Option<&Unfiltered>) -> Vec<Lack> {
+    fn rows_lacking(&self, item: Option<&Unfiltered>) -> Vec<FurtherRead> {
         let Some(key) = &self.key else { return Vec::new() };
         let beyond = self.cuts.iter().filter(|(_, cut)| item.is_none_or(|item| self.is_behind(item, cut)));
-        beyond.map(|(replica, cut)| Lack::Rows { replica: *replica, key: key.clone(), after: cut.clone() }).collect()
+        beyond.map(|(replica, cut)| FurtherRead::Rows { replica: *replica, key: key.clone(), after: cut.clone() }).collect()
     }
 
     /// Whether an item stands behind a row in the direction of the read. The end of a range right

@@ -7,7 +7,7 @@
 
 use types::DecoratedKey;
 
-use crate::dead::Passed;
+use crate::dead::PassedCounts;
 
 /// Most sources of a command that are listed; further ones are counted.
 pub const SOURCES_MAX: usize = 64;
@@ -71,7 +71,7 @@ pub struct AnswerFigures {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
     /// Counts of what the merged sources gave, that is, what the query had to look at.
-    pub passed: Passed,
+    pub passed: PassedCounts,
     /// Time from the first look at the sources to the complete page, microseconds.
     pub micros: u64,
     /// The part of `micros` that passed until a thread of the pool was free.
@@ -158,7 +158,7 @@ pub struct BlockCount {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceFigures {
     /// Counts of what came out of it.
-    pub passed: Passed,
+    pub passed: PassedCounts,
     /// Blocks that were read, and all blocks of the partitions that were read.
     pub blocks: BlockCount,
     /// Chunks that were found in the cache.

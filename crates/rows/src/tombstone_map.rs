@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 use schema::TableMetadata;
 use types::DecoratedKey;
 
-use crate::dead::{Dead, DeadKind, Grace, each, each_of_head};
+use crate::dead::{DeadItem, DeadKind, GracePeriod, each, each_of_head};
 use crate::{PartitionStream, ReadError};
 
 /// Number of parts of the ring for which tombstones are counted.
@@ -36,7 +36,7 @@ const WAITS: [(u32, &str); 6] = [
 ];
 
 /// The sources outside of the SSTable that may hold data which a tombstone deletes.
-pub trait Others {
+pub trait OtherSources {
     /// The name of each source: "SSTable da-3-bti", "a memtable".
     fn names(&self) -> Vec<String>;
 
@@ -46,9 +46,9 @@ pub trait Others {
 }
 
 /// No other sources: the SSTable alone.
-pub struct Alone;
+pub struct NoOtherSources;
 
-impl Others for Alone {
+impl OtherSources for NoOtherSources {
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -61,7 +61,7 @@ impl Others for Alone {
 type Kinds = [u64; DeadKind::ALL.len()];
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Worst {
+struct WorstPartition {
     tombstones: u64,
     key: DecoratedKey,
     rows: u64,
@@ -71,7 +71,7 @@ struct Worst {
 /// The tombstones of one SSTable.
 #[derive(Debug)]
 pub struct TombstoneMap {
-    grace: Grace,
+    grace: GracePeriod,
     top: usize,
     partitions: u64,
     partitions_with: u64,
@@ -80,10 +80,10 @@ pub struct TombstoneMap {
     waits: [u64; WAITS.len()],
     since: Option<(u32, u32)>,
     ranges: [u64; RANGES],
-    worst: BinaryHeap<Reverse<Worst>>,
+    worst: BinaryHeap<Reverse<WorstPartition>>,
     /// Of the tombstones whose gc_grace has ended: how many may go, and how many each other source
     /// keeps.
-    may_go: u64,
+    purgeable: u64,
     kept_by: Vec<u64>,
     names: Vec<String>,
     /// Whether no tombstone may go before it has been repaired.
@@ -95,9 +95,9 @@ impl TombstoneMap {
     /// of this SSTable are not.
     pub fn read(
         stream: &mut dyn PartitionStream,
-        grace: Grace,
+        grace: GracePeriod,
         top: usize,
-        others: &dyn Others,
+        others: &dyn OtherSources,
         unrepaired: bool,
     ) -> Result<Self, ReadError> {
         let names = others.names();
@@ -112,7 +112,7 @@ impl TombstoneMap {
             since: None,
             ranges: [0; RANGES],
             worst: BinaryHeap::new(),
-            may_go: 0,
+            purgeable: 0,
             kept_by: vec![0; names.len()],
             names,
             unrepaired,
@@ -122,7 +122,7 @@ impl TombstoneMap {
             let mut oldest = None;
             let mut kinds = Kinds::default();
             let key = head.key.clone();
-            let mut found = |map: &mut Self, dead: Dead| {
+            let mut found = |map: &mut Self, dead: DeadItem| {
                 kinds[dead.kind as usize] += 1;
                 // asked once for a partition, and only if something in it is dead
                 let oldest = oldest.get_or_insert_with(|| others.oldest(&key).into_iter().min());
@@ -135,7 +135,7 @@ impl TombstoneMap {
                 each(&unfiltered, grace.now, &mut |dead| found(&mut map, dead));
             }
             map.rows += rows;
-            map.end_partition(Worst { tombstones: kinds.iter().sum(), key: head.key, rows, kinds });
+            map.end_partition(WorstPartition { tombstones: kinds.iter().sum(), key: head.key, rows, kinds });
         }
         map.check();
         Ok(map)
@@ -146,12 +146,12 @@ impl TombstoneMap {
         let total = self.tombstones();
         assert_eq!(self.waits.iter().sum::<u64>(), total, "each tombstone waits for the end of gc_grace, or not");
         assert_eq!(self.ranges.iter().sum::<u64>(), total, "each tombstone has its place on the ring");
-        let decided = self.may_go + self.kept_by.iter().sum::<u64>();
+        let decided = self.purgeable + self.kept_by.iter().sum::<u64>();
         let over = if self.unrepaired { 0 } else { self.waits[0] };
         assert_eq!(decided, over, "a tombstone whose gc_grace is over may go, or a source keeps it");
     }
 
-    fn count(&mut self, dead: &Dead, oldest: Option<(i64, usize)>) {
+    fn count(&mut self, dead: &DeadItem, oldest: Option<(i64, usize)>) {
         self.kinds[dead.kind as usize] += 1;
         let (first, last) = self.since.unwrap_or((dead.since, dead.since));
         self.since = Some((first.min(dead.since), last.max(dead.since)));
@@ -163,12 +163,12 @@ impl TombstoneMap {
         if wait == 0 && !self.unrepaired {
             match oldest {
                 Some((timestamp, number)) if timestamp <= dead.timestamp => self.kept_by[number] += 1,
-                _ => self.may_go += 1,
+                _ => self.purgeable += 1,
             }
         }
     }
 
-    fn end_partition(&mut self, found: Worst) {
+    fn end_partition(&mut self, found: WorstPartition) {
         if found.tombstones == 0 {
             return;
         }
@@ -190,8 +190,8 @@ impl TombstoneMap {
     }
 
     /// Number of tombstones whose gc_grace has ended and that no source keeps.
-    pub fn may_go(&self) -> u64 {
-        self.may_go
+    pub fn purgeable(&self) -> u64 {
+        self.purgeable
     }
 
     /// The map as lines of text. `name` is that of the SSTable.
@@ -222,9 +222,9 @@ impl TombstoneMap {
             let end = ((number as u64 * width + (width - 1)) ^ (1 << 63)) as i64;
             writeln!(out, "  tokens      {start:>20} to {end:>20}: {count}")?;
         }
-        let mut worst: Vec<&Worst> = self.worst.iter().map(|Reverse(worst)| worst).collect();
+        let mut worst: Vec<&WorstPartition> = self.worst.iter().map(|Reverse(worst)| worst).collect();
         worst.sort_by(|a, b| b.tombstones.cmp(&a.tombstones).then(a.key.cmp(&b.key)));
-        for Worst { tombstones, key, rows, kinds } in worst {
+        for WorstPartition { tombstones, key, rows, kinds } in worst {
             let words = types::literal::to_plain_text(&table.partition_key_type, &key.key);
             let kinds = kinds_text(kinds);
             writeln!(out, "  partition   {words} (token {}): {tombstones} in {rows} rows ({kinds})", key.token.0)?;
@@ -235,7 +235,7 @@ impl TombstoneMap {
     /// Writes how many tombstones may go, and why the others may not yet.
     fn write_reasons(&self, out: &mut String) -> fmt::Result {
         let total = self.tombstones();
-        writeln!(out, "  may go      {} of {total}, if this SSTable is compacted alone", self.may_go)?;
+        writeln!(out, "  may go      {} of {total}, if this SSTable is compacted alone", self.purgeable)?;
         let over = self.waits[0];
         if self.unrepaired && over > 0 {
             writeln!(

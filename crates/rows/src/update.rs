@@ -10,7 +10,7 @@ use types::DecoratedKey;
 
 use crate::{DeletionTime, Row, Slice};
 
-mod retimed;
+mod timestamps;
 mod stream;
 
 pub use stream::Updates;

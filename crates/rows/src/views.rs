@@ -77,7 +77,7 @@ pub struct View {
     clustering: Vec<Source>,
     /// The regular column of the base that is in the key of the view; None: the keys of both have
     /// the same columns.
-    beyond: Option<ColumnId>,
+    extra_key_column: Option<ColumnId>,
     /// The regular columns of the view by their ids in the base, ascending.
     columns: Vec<(ColumnId, ColumnId)>,
     /// Whether a regular column of the base is not in the view.
@@ -126,7 +126,7 @@ impl View {
             table: Arc::clone(table),
             partition,
             clustering,
-            beyond,
+            extra_key_column: beyond,
             columns,
             leaves_out,
             filter,
@@ -142,7 +142,7 @@ impl View {
     /// their partitions, where the base has no columns of the row but these. A row that moves in
     /// the view has two entries, of which the one that ends needs no values.
     pub fn room_of(&self, row: &Row) -> usize {
-        let ended = self.beyond.map(|beyond| row.encoded_room_of(|column| column == beyond));
+        let ended = self.extra_key_column.map(|beyond| row.encoded_room_of(|column| column == beyond));
         row.encoded_room_of(|column| !self.is_left_out(column)) + ended.unwrap_or(0)
     }
 
@@ -152,11 +152,11 @@ impl View {
 
     /// Whether a column of the base is neither in the view nor in its key.
     fn is_left_out(&self, base: ColumnId) -> bool {
-        self.beyond != Some(base) && self.column_of(base).is_none() && self.base.column(base).is_some()
+        self.extra_key_column != Some(base) && self.column_of(base).is_none() && self.base.column(base).is_some()
     }
 
-    fn beyond_cell<'r>(&self, row: Option<&'r Row>) -> Option<&'r Cell> {
-        match row?.column(self.beyond?)? {
+    fn extra_key_cell<'r>(&self, row: Option<&'r Row>) -> Option<&'r Cell> {
+        match row?.column(self.extra_key_column?)? {
             ColumnData::Simple(cell) => Some(cell),
             ColumnData::Complex(_) => None,
         }
@@ -238,9 +238,9 @@ impl<'a> Changes<'a> {
     /// already.
     pub fn existing(&mut self, row: &Row) {
         let is_live = |cell: Option<&Cell>| cell.is_some_and(|cell| cell.is_live(self.now));
-        let is_shown = match self.view.beyond {
+        let is_shown = match self.view.extra_key_column {
             None => row.is_live(self.now),
-            Some(_) => is_live(self.view.beyond_cell(Some(row))),
+            Some(_) => is_live(self.view.extra_key_cell(Some(row))),
         };
         if is_shown && row.clustering.iter().all(Option::is_some) {
             self.make(Some(row), row);
@@ -255,7 +255,7 @@ impl<'a> Changes<'a> {
     fn action(&self, before: Option<&Row>, after: &Row) -> Action {
         let now = self.now;
         let is_live = |cell: Option<&Cell>| cell.is_some_and(|cell| cell.is_live(now));
-        if self.view.beyond.is_none() {
+        if self.view.extra_key_column.is_none() {
             let was_live = before.is_some_and(|row| row.is_live(now));
             return match (was_live, after.is_live(now)) {
                 (true, true) => Action::Update,
@@ -264,13 +264,13 @@ impl<'a> Changes<'a> {
                 (false, false) => Action::Nothing,
             };
         }
-        let (old, new) = (self.view.beyond_cell(before), self.view.beyond_cell(Some(after)));
+        let (old, new) = (self.view.extra_key_cell(before), self.view.extra_key_cell(Some(after)));
         match (is_live(old), is_live(new)) {
             (false, false) => Action::Nothing,
             (false, true) => Action::Make,
             (true, false) => Action::End,
             (true, true) => {
-                let is_same = self.view.beyond.and_then(|id| self.view.base.type_of(id)).is_some_and(|ty| {
+                let is_same = self.view.extra_key_column.and_then(|id| self.view.base.type_of(id)).is_some_and(|ty| {
                     old.zip(new).is_some_and(|(old, new)| types::compare(ty, &old.value, &new.value).is_eq())
                 });
                 if is_same { Action::Update } else { Action::Switch }
@@ -283,7 +283,7 @@ impl<'a> Changes<'a> {
             return;
         }
         let liveness = self.liveness_of(after);
-        let is_certain = match self.view.beyond {
+        let is_certain = match self.view.extra_key_column {
             // nothing was there that could have left an entry
             _ if before.is_none() => true,
             None => !self.view.leaves_out,
@@ -302,7 +302,7 @@ impl<'a> Changes<'a> {
             return self.end_entry(before, after);
         }
         let (liveness, old) = (self.liveness_of(after), self.liveness_of(before));
-        let is_certain = match self.view.beyond {
+        let is_certain = match self.view.extra_key_column {
             None => !self.view.leaves_out || (liveness == old && before.liveness == after.liveness),
             Some(_) => !self.is_expiring(Some(before), after),
         };
@@ -324,7 +324,7 @@ impl<'a> Changes<'a> {
             true => Liveness::expiring(timestamp, Liveness::EXPIRED_TTL, self.now),
             false => Liveness::EMPTY,
         };
-        let is_certain = match self.view.beyond {
+        let is_certain = match self.view.extra_key_column {
             None => !self.view.leaves_out,
             Some(_) => !self.is_expiring(Some(before), after),
         };
@@ -335,14 +335,14 @@ impl<'a> Changes<'a> {
     /// Whether the cell that is in the key of the view has or had a TTL: at one timestamp a value
     /// may come back only so.
     fn is_expiring(&self, before: Option<&Row>, after: &Row) -> bool {
-        let cells = [self.view.beyond_cell(before), self.view.beyond_cell(Some(after))];
+        let cells = [self.view.extra_key_cell(before), self.view.extra_key_cell(Some(after))];
         cells.into_iter().flatten().any(Cell::is_expiring)
     }
 
     /// The liveness of the entry of a base row that has one.
     fn liveness_of(&self, row: &Row) -> Liveness {
         let view = self.view;
-        if let Some(cell) = view.beyond_cell(Some(row)) {
+        if let Some(cell) = view.extra_key_cell(Some(row)) {
             return Liveness::expiring(cell.timestamp, cell.ttl, cell.local_deletion_time);
         }
         if !view.leaves_out {
@@ -373,8 +373,8 @@ impl<'a> Changes<'a> {
 
     fn timestamp_of_end(&self, before: &Row, after: &Row) -> i64 {
         let deletion = after.deletion;
-        if self.view.beyond.is_some() {
-            let timestamp = self.view.beyond_cell(Some(before)).map_or(i64::MIN, |cell| cell.timestamp);
+        if self.view.extra_key_column.is_some() {
+            let timestamp = self.view.extra_key_cell(Some(before)).map_or(i64::MIN, |cell| cell.timestamp);
             return if deletion.deletes(timestamp) { deletion.marked_for_delete_at } else { timestamp };
         }
         let timestamp = deletion.marked_for_delete_at.max(before.liveness.timestamp);
@@ -462,7 +462,7 @@ impl<'a> Changes<'a> {
         let value = |source: &Source| match *source {
             Source::Partition(position) => self.components.get(position).cloned(),
             Source::Clustering(position) => row.clustering.get(position).cloned().flatten(),
-            Source::Cell(_) => self.view.beyond_cell(Some(row)).map(|cell| cell.value.clone()),
+            Source::Cell(_) => self.view.extra_key_cell(Some(row)).map(|cell| cell.value.clone()),
         };
         let partition: Vec<Bytes> = self.view.partition.iter().map(value).collect::<Option<_>>()?;
         let clustering: ClusteringValues =
@@ -482,7 +482,7 @@ impl<'a> Changes<'a> {
 
 /// The rows of a partition of the base that have to be known to tell what an update changes in its
 /// views.
-pub fn concerned(update: &PartitionUpdate) -> Slices {
+pub fn affected_rows(update: &PartitionUpdate) -> Slices {
     if !update.deletion.is_live() || update.table.clustering.is_empty() {
         return Slices::all();
     }
@@ -492,12 +492,12 @@ pub fn concerned(update: &PartitionUpdate) -> Slices {
 }
 
 /// The deletions of the partition and of ranges in an update.
-pub struct Covering<'u> {
+pub struct CoveringDeletions<'u> {
     update: &'u PartitionUpdate,
     ranges: RangeTombstoneList,
 }
 
-impl<'u> Covering<'u> {
+impl<'u> CoveringDeletions<'u> {
     /// The deletions of an update.
     pub fn of(update: &'u PartitionUpdate) -> Self {
         let mut ranges = RangeTombstoneList::new();
@@ -508,13 +508,13 @@ impl<'u> Covering<'u> {
     }
 
     /// A row of the update, with the strongest deletion over it as its own.
-    pub fn over(&self, row: Row) -> Row {
-        let deletion = self.at(&row);
-        under(row, deletion)
+    pub fn apply_to(&self, row: Row) -> Row {
+        let deletion = self.deletion_of(&row);
+        with_row_deletion(row, deletion)
     }
 
     /// The strongest of them over a row.
-    pub fn at(&self, row: &Row) -> DeletionTime {
+    pub fn deletion_of(&self, row: &Row) -> DeletionTime {
         let Self { update, ranges } = self;
         match ranges.is_empty() {
             true => update.deletion,
@@ -527,7 +527,7 @@ impl<'u> Covering<'u> {
 }
 
 /// A row under the deletion of a range or of the partition, as if it were its own.
-fn under(mut row: Row, covering: DeletionTime) -> Row {
+fn with_row_deletion(mut row: Row, covering: DeletionTime) -> Row {
     row.deletion = row.deletion.merge(covering);
     if !row.deletion.is_live() {
         let deletion = row.deletion;
@@ -538,14 +538,14 @@ fn under(mut row: Row, covering: DeletionTime) -> Row {
 
 /// Why the changes of views that follow from an update are not computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Uncomputed {
+pub enum ViewChangesError {
     /// The rows as they are cannot be read.
     Read(ReadError),
     /// The changes are more than the caller takes, and follow from several rows.
     TooLarge,
 }
 
-impl From<ReadError> for Uncomputed {
+impl From<ReadError> for ViewChangesError {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
     }
@@ -555,8 +555,8 @@ impl From<ReadError> for Uncomputed {
 const ENTRY_BYTES_MIN: usize = 2;
 
 /// The changes of views that follow from an update of one partition of their base. `stored` has the
-/// rows that are [`concerned`] as they are. In the order of `views`. `size` grows by the bytes of
-/// the changes, or fewer; where it passes `size_max`, changes of several rows are given up, since
+/// present [`affected_rows`]. In the order of `views`. `size` grows by the bytes of the changes,
+/// or fewer; where it passes `size_max`, changes of several rows are given up, since
 /// those of a wide partition might not fit into memory.
 pub fn of_update(
     views: &[Arc<View>],
@@ -565,10 +565,10 @@ pub fn of_update(
     now: u32,
     size: &mut usize,
     size_max: usize,
-) -> Result<Vec<Vec<Entry>>, Uncomputed> {
+) -> Result<Vec<Vec<Entry>>, ViewChangesError> {
     let mut changes: Vec<Changes<'_>> = views.iter().map(|view| Changes::new(view, &update.key, now)).collect();
     let comparator = &update.table.comparator;
-    let deletions = Covering::of(update);
+    let deletions = CoveringDeletions::of(update);
     let size_of = |entry: &Entry| if entry.row.is_empty() { 0 } else { ENTRY_BYTES_MIN + entry.row.data_size() };
     let mut rows = 0_usize;
     let mut tell = |before: Option<&Row>, after: &Row| {
@@ -581,18 +581,18 @@ pub fn of_update(
             }
         }
         rows += usize::from(*size > former);
-        if rows > 1 && *size > size_max { Err(Uncomputed::TooLarge) } else { Ok(()) }
+        if rows > 1 && *size > size_max { Err(ViewChangesError::TooLarge) } else { Ok(()) }
     };
     // a row that is written, beside what was there of it
     let mut written = |before: Option<Row>, covering: DeletionTime, row: &Row| {
         let before = match before {
-            Some(before) => Some(under(before, covering)),
+            Some(before) => Some(with_row_deletion(before, covering)),
             None if covering.is_live() => None,
             None => Some(Row { deletion: covering, ..Row::new(row.clustering.clone()) }),
         };
         let mut after = before.clone().unwrap_or_else(|| Row::new(row.clustering.clone()));
         after.merge(row.clone(), &update.table);
-        let after = under(after, deletions.at(row));
+        let after = with_row_deletion(after, deletions.deletion_of(row));
         // a deletion that every row has obeyed before would change the entries of all of them again
         let is_untouched = row.is_empty() && before.as_ref() == Some(&after);
         if is_untouched { Ok(()) } else { tell(before.as_ref(), &after) }

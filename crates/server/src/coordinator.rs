@@ -25,7 +25,7 @@ use protocol::response::Event;
 use ring::{EndpointId, State};
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Sought};
+use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, WantedRows};
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
@@ -188,7 +188,7 @@ impl RequestCoordinator {
     }
 
     /// The request to the node for a read.
-    fn read_request(&self, commands: Vec<ReadCommand>, sought: Option<Arc<Sought>>) -> ReadRequest {
+    fn read_request(&self, commands: Vec<ReadCommand>, sought: Option<Arc<WantedRows>>) -> ReadRequest {
         let open = match is_virtual(&commands) {
             true => {
                 virtual_tables::warnings(&commands).for_each(|warning| self.figures.warnings.add(warning));

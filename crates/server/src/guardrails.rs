@@ -28,8 +28,8 @@ pub fn of(config: &Config) -> Guardrails {
 }
 
 /// The guardrails that the storage checks.
-pub fn of_storage(config: &Config) -> storage::guardrails::InForce {
-    storage::guardrails::InForce {
+pub fn of_storage(config: &Config) -> storage::guardrails::GuardrailValues {
+    storage::guardrails::GuardrailValues {
         searches: of_searches(config),
         partitions: of_partitions(config),
         collections: of_collections(config),

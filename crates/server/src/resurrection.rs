@@ -154,7 +154,7 @@ mod tests {
         );
         assert_eq!(parse(b"{}"), None);
         let sim = Sim::new(1);
-        let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+        let engine = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
         let options = DataResurrection::default();
         check(&engine, &options).expect("nothing is known");
         let wake = keep_heartbeat(&engine, &options);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_node_that_was_away_for_too_long_does_not_start() {
         let sim = Sim::new(2);
-        let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+        let engine = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
         let keyspaces = schema();
         let add = |present: &Schema| -> Result<Schema, ()> {
             let added = ["ks", "other"].map(|name| KeyspaceMetadata::clone(&keyspaces.keyspaces[name]));

@@ -163,7 +163,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     if !config.compaction.on_startup {
         engine.tables().iter().for_each(|store| store.auto_compaction.set(false));
     }
-    engine.compactor.look_every(&engine, COMPACTION_CHECK);
+    engine.compactor.start_periodic_checks(&engine, COMPACTION_CHECK);
     let _ = engine_slot.set(Arc::downgrade(&engine));
     tracing::info!(
         records = recovered.records,

@@ -15,7 +15,7 @@
 mod blocks;
 mod graph;
 mod keys;
-mod rows_found;
+mod row_set;
 mod terms;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use env::sync::Mutex;
 pub use blocks::BLOCK_SIZE_MAX;
 pub use graph::{GraphWriter, Near, NearRow, VectorGraph};
 pub use keys::{BlocksOf, KeysCursor, Place, Position, RowKeys, RowKeysWriter};
-pub use rows_found::RowSet;
+pub use row_set::RowSet;
 pub use terms::{TermIndex, TermPart, TermRange, TermsWriter};
 
 pub(crate) use keys::any_block as any_keys_block;

@@ -4,7 +4,7 @@
 //! Every chunk that comes from the disk has its CRC-32 verified. Without compression the chunks are
 //! those of CRC.db (64 KiB). In inline mode a read that would wait for the device gives
 //! `ReadError::WouldBlock`. A walk over many chunks reads around the cache
-//! ([`DataFile::chunk_in_passing`]): it takes what is there, puts nothing in, and reads ahead.
+//! ([`DataFile::chunk_for_scan`]): it takes what is there, puts nothing in, and reads ahead.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
 use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
 use crate::file_cache::{FileCache, next_file_id};
-use crate::flights::{Fetched, Flights};
+use crate::shared_reads::{Fetched, SharedReads};
 use crate::read_ahead::ReadAhead;
 
 /// How the data is laid out in the file.
@@ -52,7 +52,7 @@ pub struct DataFile {
     length: u64,
     cache: Arc<dyn FileCache>,
     /// Chunks that are being read.
-    flights: Flights,
+    shared_reads: SharedReads,
 }
 
 impl std::fmt::Debug for DataFile {
@@ -62,7 +62,7 @@ impl std::fmt::Debug for DataFile {
 }
 
 /// A long read goes on behind others: a worker has other requests.
-fn give_way(context: &ReadContext) -> Result<(), ReadError> {
+fn yield_to_other_jobs(context: &ReadContext) -> Result<(), ReadError> {
     let is_long = context.mode == ReadMode::Inline && ReadStats::get(&context.stats.chunks_read) >= INLINE_CHUNKS_MAX;
     if is_long { Err(ReadError::WouldBlock) } else { Ok(()) }
 }
@@ -83,7 +83,7 @@ impl DataFile {
             layout: Layout::Compressed(info),
             length,
             cache,
-            flights: Flights::default(),
+            shared_reads: SharedReads::default(),
         }
     }
 
@@ -105,14 +105,14 @@ impl DataFile {
             return Err(Malformed::at(0, format!("too few checksums for {length} bytes")));
         }
         let layout = Layout::Plain { chunk_length, checksums: Some(checksums) };
-        Ok(Self { path, file, id: next_file_id(), layout, length, cache, flights: Flights::default() })
+        Ok(Self { path, file, id: next_file_id(), layout, length, cache, shared_reads: SharedReads::default() })
     }
 
     /// Not compressed, and without CRC.db: nothing is checked.
     pub fn unchecked(path: PathBuf, file: Arc<dyn ReadFile>, cache: Arc<dyn FileCache>) -> Self {
         let layout = Layout::Plain { chunk_length: PLAIN_CHUNK_LENGTH, checksums: None };
         let length = file.len();
-        Self { path, file, id: next_file_id(), layout, length, cache, flights: Flights::default() }
+        Self { path, file, id: next_file_id(), layout, length, cache, shared_reads: SharedReads::default() }
     }
 
     /// Bytes of the uncompressed data.
@@ -176,7 +176,7 @@ impl DataFile {
             ReadStats::add(&context.stats.chunks_cached, 1);
             return Ok(bytes);
         }
-        give_way(context)?;
+        yield_to_other_jobs(context)?;
         let read = || {
             let bytes = self.read_chunk(index, context.mode)?;
             self.count_read(index, &bytes, context);
@@ -185,7 +185,7 @@ impl DataFile {
         };
         match context.mode {
             ReadMode::Inline => read(),
-            ReadMode::Background => match self.flights.fetch(index, read)? {
+            ReadMode::Background => match self.shared_reads.fetch(index, read)? {
                 Fetched::Own(bytes) => Ok(bytes),
                 Fetched::Shared(bytes) => {
                     ReadStats::add(&context.stats.chunks_cached, 1);
@@ -197,7 +197,7 @@ impl DataFile {
 
     /// Chunk number `index` of a walk that must not push others out of the cache: nothing is put
     /// in. Where the walk may wait, it reads ahead.
-    pub fn chunk_in_passing(
+    pub fn chunk_for_scan(
         &self,
         index: u64,
         context: &ReadContext,
@@ -206,11 +206,11 @@ impl DataFile {
         if context.is_over() {
             return Err(ReadError::TimedOut);
         }
-        if let Some(bytes) = self.cache.chunk_in_passing(self.id, index) {
+        if let Some(bytes) = self.cache.chunk_for_scan(self.id, index) {
             ReadStats::add(&context.stats.chunks_cached, 1);
             return Ok(bytes);
         }
-        give_way(context)?;
+        yield_to_other_jobs(context)?;
         let bytes = match context.mode {
             ReadMode::Inline => self.read_chunk(index, ReadMode::Inline),
             ReadMode::Background => self.read_chunk_by(index, |offset, length, content| {
@@ -224,7 +224,7 @@ impl DataFile {
 
     /// Offers a chunk to the cache, unless it is there. Gives the bytes that were read of the disk.
     pub fn warm(&self, index: u64) -> Result<u64, ReadError> {
-        if self.cache.chunk_in_passing(self.id, index).is_some() {
+        if self.cache.chunk_for_scan(self.id, index).is_some() {
             return Ok(0);
         }
         let bytes = self.read_chunk(index, ReadMode::Background)?;

@@ -93,7 +93,7 @@ pub struct DataWriter {
 }
 
 /// A chunk that keeps more than this share of its length can hardly be compressed.
-const HARDLY: f64 = 0.6;
+const POOR_COMPRESSION_RATIO: f64 = 0.6;
 
 impl DataWriter {
     /// Creates the files. `is_quick`: see [`crate::WriterOptions::is_quick`].
@@ -183,7 +183,7 @@ impl DataWriter {
                 compressed.map_err(|error| Error::io(&self.data.path, error))?;
                 let kept = (self.waiting.len() - start) as f64;
                 self.effort =
-                    if self.is_quick && kept > HARDLY * chunk.len() as f64 { Effort::Quick } else { Effort::Table };
+                    if self.is_quick && kept > POOR_COMPRESSION_RATIO * chunk.len() as f64 { Effort::Quick } else { Effort::Table };
                 if self.waiting.len() - start >= params.compressed_length_max {
                     self.waiting.truncate(start);
                     self.waiting.extend_from_slice(chunk);

@@ -17,13 +17,13 @@ pub trait FileCache: Send + Sync {
 
     /// A chunk that was put in, if it is still there, for a walk over the file, which wants each
     /// chunk once: the cache does not count it as wanted.
-    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes>;
+    fn chunk_for_scan(&self, file: u64, chunk: u64) -> Option<Bytes>;
 
     /// Offers a chunk.
     fn insert_chunk(&self, file: u64, chunk: u64, bytes: &Bytes);
 
     /// Whether chunks that a walk over partitions reads are offered, for a file of `length` bytes.
-    fn takes_walks_over(&self, length: u64) -> bool;
+    fn caches_scans_of(&self, length: u64) -> bool;
 
     /// Where the partition of a key is, if it was put in and is still there.
     fn position(&self, _file: u64, _key: &[u8]) -> Option<PartitionPosition> {
@@ -52,13 +52,13 @@ impl FileCache for NoCache {
         None
     }
 
-    fn chunk_in_passing(&self, _file: u64, _chunk: u64) -> Option<Bytes> {
+    fn chunk_for_scan(&self, _file: u64, _chunk: u64) -> Option<Bytes> {
         None
     }
 
     fn insert_chunk(&self, _file: u64, _chunk: u64, _bytes: &Bytes) {}
 
-    fn takes_walks_over(&self, _length: u64) -> bool {
+    fn caches_scans_of(&self, _length: u64) -> bool {
         false
     }
 }

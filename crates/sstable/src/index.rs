@@ -28,7 +28,7 @@ use crate::error::IndexError;
 use crate::filter::KeyHash;
 use crate::index_file::{Access, IndexFile};
 pub use crate::position::PartitionPosition;
-use crate::resolved::{Resolved, values_comparable, values_of_cassandra};
+use crate::read_schema::{ReadSchema, values_comparable, values_of_cassandra};
 use big_index::{BigCursor, BigIndex};
 use partition_index::{PartitionCursor, PartitionIndex};
 use promoted::PromotedCursor;
@@ -174,7 +174,7 @@ impl Index {
     pub fn row_index(
         &self,
         position: u64,
-        schema: &Arc<Resolved>,
+        schema: &Arc<ReadSchema>,
         access: Access,
     ) -> Result<(Bytes, RowIndex), IndexError> {
         match self {
@@ -258,7 +258,7 @@ impl Blocks {
     }
 
     /// The block to begin in for what lies behind a bound: nothing of that is before it.
-    pub fn first_behind(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
+    pub fn first_behind(&mut self, bound: &Bound, schema: &ReadSchema) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.floor(&comparable(bound, &schema.table.comparator, Ord::min)),
             Self::Promoted(cursor) => cursor.first_behind(bound).map(Some),
@@ -266,7 +266,7 @@ impl Blocks {
     }
 
     /// The last block that can hold something before a bound.
-    pub fn last_before(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
+    pub fn last_before(&mut self, bound: &Bound, schema: &ReadSchema) -> Result<Option<Block>, IndexError> {
         match self {
             Self::Trie(cursor) => cursor.floor(&comparable(bound, &schema.table.comparator, Ord::max)),
             Self::Promoted(cursor) => cursor.last_before(bound).map(Some),

@@ -240,7 +240,7 @@ impl OnDisk {
     fn page(&self, number: u64, start: u64, length: usize, access: Access) -> Result<Found, IndexError> {
         let cached = match access.keeps {
             true => self.cache.chunk(self.id, number),
-            false => self.cache.chunk_in_passing(self.id, number),
+            false => self.cache.chunk_for_scan(self.id, number),
         };
         if let Some(bytes) = cached {
             return Ok(Found { bytes, is_fresh: false });

@@ -18,7 +18,7 @@ mod descriptor;
 mod error;
 mod file_cache;
 mod filter;
-mod flights;
+mod shared_reads;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
@@ -26,7 +26,7 @@ mod index_file;
 mod position;
 mod read_ahead;
 mod reader;
-mod resolved;
+mod read_schema;
 pub mod salvage;
 mod statistics;
 mod trie;

@@ -11,10 +11,10 @@ mod cursor;
 mod explain;
 mod open;
 mod partition;
-mod places;
+mod partition_offsets;
 mod stream;
 mod walk;
-mod written;
+mod check_written;
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::filter::{Filter, KeyHash};
 use crate::index::big_index::KeyOrder;
 use crate::index::{Index, PartitionPosition, RowIndex};
 use crate::index_file::{Access, IndexFile};
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 use crate::statistics::{MURMUR3_PARTITIONER, Statistics};
 
 pub use stream::SSTableStream;
@@ -47,7 +47,7 @@ pub(crate) const SMALL_FILE_MAX: u64 = 256 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct SSTable {
     shared: Arc<Shared>,
-    schema: Arc<Resolved>,
+    schema: Arc<ReadSchema>,
 }
 
 /// The content of the files that does not depend on the schema.
@@ -109,7 +109,7 @@ impl SSTable {
     /// The same files under another schema of the table.
     pub fn with_schema(&self, table: &Arc<TableMetadata>) -> Result<Self, Error> {
         let path = self.shared.descriptor.path(Component::Statistics);
-        let resolved = Resolved::new(&self.shared.statistics, table).map_err(|error| error.of(&path, 0))?;
+        let resolved = ReadSchema::new(&self.shared.statistics, table).map_err(|error| error.of(&path, 0))?;
         Ok(Self { shared: Arc::clone(&self.shared), schema: Arc::new(resolved) })
     }
 

@@ -34,7 +34,7 @@ use crate::chunk_reader::DataFile;
 use crate::descriptor::Descriptor;
 use crate::error::Error;
 use crate::statistics::Statistics;
-use open::Opened;
+use open::SalvageFiles;
 use partition::OpenPartition;
 use positions::Positions;
 pub use report::{LOST_MAX, Lost, SalvageReport};
@@ -44,7 +44,7 @@ use window::{Damage, Window};
 const ASIDE_MAX: usize = 1 << 16;
 
 /// A partition that waits for a later pass.
-struct Aside {
+struct OutOfOrderPartition {
     key: DecoratedKey,
     start: u64,
     end: u64,
@@ -52,7 +52,7 @@ struct Aside {
 
 /// The rows of an SSTable that can be read.
 pub struct SalvageStream {
-    files: Opened,
+    files: SalvageFiles,
     positions: Positions,
     window: Window,
     /// Where the next partition is looked for.
@@ -62,9 +62,9 @@ pub struct SalvageStream {
     /// The first unfiltered of the open partition, read with its head.
     first: Option<Unfiltered>,
     /// Out of order.
-    aside: Vec<Aside>,
+    aside: Vec<OutOfOrderPartition>,
     /// The rows set aside for the present pass, last first; None: the first pass, through the file.
-    pass: Option<Vec<Aside>>,
+    pass: Option<Vec<OutOfOrderPartition>>,
     report: SalvageReport,
 }
 
@@ -73,7 +73,7 @@ impl SalvageStream {
     /// must be there.
     pub fn open(env: &Env, descriptor: &Descriptor, table: Option<&Arc<TableMetadata>>) -> Result<Self, Error> {
         let mut report = SalvageReport::default();
-        let files = Opened::open(env, descriptor, table, &mut report)?;
+        let files = SalvageFiles::open(env, descriptor, table, &mut report)?;
         let positions = Positions::open(env, descriptor, &mut report);
         Ok(Self {
             files,
@@ -211,7 +211,7 @@ impl SalvageStream {
         if self.aside.len() < ASIDE_MAX {
             self.report = before;
             self.report.out_of_order += 1;
-            self.aside.push(Aside { key, start, end: self.position });
+            self.aside.push(OutOfOrderPartition { key, start, end: self.position });
         } else {
             let what = "out of order, and too many are";
             self.report.lose(start, self.position, 1, Some(&key), what);

@@ -416,7 +416,7 @@ fn is_log(name: &str) -> bool {
 }
 
 /// A log as it was found: its replicas' directories and records.
-struct Found {
+struct FoundLog {
     name: String,
     /// Directories whose replica has no COMMIT come first. A power cut in the middle of a commit
     /// leaves such ones. Where they were alone, the change would count as not committed, though it
@@ -425,7 +425,7 @@ struct Found {
     records: Vec<Record>,
 }
 
-impl Found {
+impl FoundLog {
     fn is_committed(&self) -> bool {
         self.records.last().is_some_and(|record| record.kind == Kind::Commit)
     }
@@ -452,7 +452,7 @@ fn places(record: &Record, directories: &[PathBuf]) -> Vec<String> {
 }
 
 /// The logs of a table's directories.
-fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
+fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<FoundLog>, Error> {
     let mut logs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for directory in directories {
         let entries = disk.list_dir_if_there(directory).map_err(|error| Error::io(directory, error))?;
@@ -467,7 +467,7 @@ fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
         let mut replicas = replicas.collect::<Result<Vec<_>, Error>>()?;
         replicas.sort_by_key(FoundReplica::is_committed);
         let records = read(disk, &mut listing, directories, &replicas, &name)?;
-        Ok(Found { name, directories: replicas.into_iter().map(|replica| replica.directory).collect(), records })
+        Ok(FoundLog { name, directories: replicas.into_iter().map(|replica| replica.directory).collect(), records })
     };
     logs.into_iter().map(read).collect()
 }
@@ -488,7 +488,7 @@ pub fn recover(env: &Env, directories: &[PathBuf]) -> Result<Vec<Recovered>, Err
 /// The files of a table that do not count: those of unfinished transactions, and those that
 /// committed ones replaced. For those who look at directories while they are in use, or may not
 /// change them.
-pub fn hidden(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
+pub fn obsolete_files(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     let disk = &*env.disk;
     let (mut hidden, mut listing) = (BTreeSet::new(), Listing::default());
     for found in find(disk, directories)? {

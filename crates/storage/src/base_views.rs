@@ -23,7 +23,7 @@ pub type FilterMaker =
 
 /// The views of one base table.
 #[derive(Clone, Default)]
-pub struct OfBase {
+pub struct ViewsOfBase {
     /// The views, by name.
     pub views: Vec<Arc<View>>,
     /// Why the base takes no writes: a view cannot be maintained. None: all views can.
@@ -35,13 +35,13 @@ pub struct OfBase {
 pub struct BaseViews {
     /// A number that grows with every schema that has views or had some.
     pub number: u64,
-    by_base: BTreeMap<TableId, OfBase>,
+    by_base: BTreeMap<TableId, ViewsOfBase>,
 }
 
 impl BaseViews {
     /// The views of a schema.
     pub fn of(schema: &Arc<Schema>, maker: Option<&FilterMaker>, number: u64) -> Self {
-        let mut by_base: BTreeMap<TableId, OfBase> = BTreeMap::new();
+        let mut by_base: BTreeMap<TableId, ViewsOfBase> = BTreeMap::new();
         for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
             let Some(definition) = &table.view else { continue };
             let entry = by_base.entry(definition.base_id).or_default();
@@ -66,7 +66,7 @@ impl BaseViews {
 
     /// The views of a table; None: it has none.
     #[inline]
-    pub fn of_base(&self, base: TableId) -> Option<&OfBase> {
+    pub fn of_base(&self, base: TableId) -> Option<&ViewsOfBase> {
         if self.by_base.is_empty() {
             return None;
         }

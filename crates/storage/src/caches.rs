@@ -7,8 +7,8 @@
 //!
 //! Chunks and places are found by the number that a file has in this process. Entries of a removed
 //! SSTable cannot be found any more; they are removed with its last handle, at once if that is
-//! little work, else in a background task (`crate::keeper`). Counters have no cache: an increment
-//! reads the present value from memtables and chunks.
+//! little work, else in a background task (`crate::cache_saver`). Counters have no cache: an
+//! increment reads the present value from memtables and chunks.
 
 pub mod chunks;
 mod counted;
@@ -76,8 +76,8 @@ pub struct Caches {
     /// Held while capacities are changed.
     changes: Mutex<()>,
     /// Numbers of removed files whose entries are still to be taken out.
-    gone: Mutex<Vec<u64>>,
-    pub(crate) keeper: OnceLock<Wake>,
+    removed_files: Mutex<Vec<u64>>,
+    pub(crate) saver: OnceLock<Wake>,
 }
 
 impl Caches {
@@ -92,8 +92,8 @@ impl Caches {
             rows: RowCache::new(rows),
             budget: chunks + keys + rows,
             changes: Mutex::new(()),
-            gone: Mutex::default(),
-            keeper: OnceLock::new(),
+            removed_files: Mutex::default(),
+            saver: OnceLock::new(),
         }
     }
 
@@ -127,15 +127,15 @@ impl Caches {
 
     /// Takes out the entries of removed files. The work is bounded by the size of the caches.
     pub(crate) fn sweep(&self) {
-        let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics inside"));
+        let gone = std::mem::take(&mut *self.removed_files.lock().expect("nothing panics inside"));
         if !gone.is_empty() {
             self.chunks.forget_files(&gone);
             self.keys.forget_files(&gone);
         }
     }
 
-    pub(crate) fn wake_keeper(&self) {
-        if let Some(wake) = self.keeper.get() {
+    pub(crate) fn wake_saver(&self) {
+        if let Some(wake) = self.saver.get() {
             wake.wake();
         }
     }
@@ -147,7 +147,7 @@ impl sstable::FileCache for Caches {
         self.chunks.get(file, chunk)
     }
 
-    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes> {
+    fn chunk_for_scan(&self, file: u64, chunk: u64) -> Option<Bytes> {
         self.chunks.peek(file, chunk)
     }
 
@@ -155,7 +155,7 @@ impl sstable::FileCache for Caches {
         self.chunks.insert(file, chunk, bytes);
     }
 
-    fn takes_walks_over(&self, length: u64) -> bool {
+    fn caches_scans_of(&self, length: u64) -> bool {
         length <= self.chunks.capacity() / SMALL_FILE_SHARE
     }
 
@@ -173,8 +173,8 @@ impl sstable::FileCache for Caches {
             (0..chunks).for_each(|chunk| self.chunks.remove(file, chunk));
         }
         if !at_once || !self.keys.is_empty() {
-            self.gone.lock().expect("nothing panics inside").push(file);
-            self.wake_keeper();
+            self.removed_files.lock().expect("nothing panics inside").push(file);
+            self.wake_saver();
         }
     }
 }

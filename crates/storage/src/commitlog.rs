@@ -26,7 +26,7 @@
 
 mod archive;
 mod buffer;
-mod captured;
+mod cdc;
 mod compressed;
 mod durable;
 mod entries;
@@ -60,7 +60,7 @@ use env::{Env, Next, Wake};
 use schema::TableId;
 
 pub use archive::{ArchiveOptions, COMMAND_TIME_MAX};
-pub use captured::CaptureOptions;
+pub use cdc::CaptureOptions;
 pub use durable::WaitDurable;
 pub use entries::Entries;
 pub use error::LogError;
@@ -72,7 +72,7 @@ pub use position::{Appended, DirtyKey, LogPosition};
 pub use progress::ReplayProgress;
 pub use replay::Replay;
 
-use captured::Capture;
+use cdc::Capture;
 use durable::Durability;
 use form::Form;
 use ledger::Ledger;
@@ -81,8 +81,8 @@ use pending::Pending;
 use segments::{Allocator, Segment};
 
 /// Most bytes that are appended and not yet written. At the limit [`CommitLog::append`] answers
-/// [`LogError::Busy`]; [`CommitLog::ready`] tells when to try again. While no more than half of
-/// them wait, a group of records of any size is taken.
+/// [`LogError::Busy`]; [`CommitLog::wait_for_room`] tells when to try again. While no more than
+/// half of them wait, a group of records of any size is taken.
 pub const COMMITLOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// Smallest size of a segment; `open` raises a smaller option to this. Offsets are positive 32-bit
@@ -154,9 +154,9 @@ struct Shared {
 
 /// How fast a segment was filled.
 #[derive(Clone, Copy)]
-struct Filled {
+struct FillRate {
     /// The time from the segment's begin to its end.
-    within: Duration,
+    duration: Duration,
     /// How often the segment's file was synced in that time.
     syncs: u64,
 }
@@ -166,14 +166,14 @@ struct State {
     /// Segments that hold a record, by id. The last one is being filled.
     segments: BTreeMap<u64, Segment>,
     /// Id of the first segment that was made by this process.
-    first_own: u64,
+    first_new_segment: u64,
     /// Segments with a smaller id are completely written.
     written: u64,
     /// True: replayed segments are kept, until [`CommitLog::finish_replay`].
     replaying: bool,
     waiting_for_room: Vec<Waker>,
     /// How fast the last full segment was filled; None: none was.
-    filled: Option<Filled>,
+    filled: Option<FillRate>,
     /// The id from which on segments cannot be made now, and the error that says what is lacking.
     /// None: they can.
     no_room_from: Option<(u64, LogError)>,
@@ -182,14 +182,14 @@ struct State {
 }
 
 impl State {
-    /// The state before anything is appended and while a replay goes on. `first_own` is set again
-    /// by [`Self::begin`].
-    fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options, form: &Form) -> Self {
+    /// The state before anything is appended and while a replay goes on. `first_new_segment` is
+    /// set again by [`Self::begin`].
+    fn new(first_new_segment: u64, segments: BTreeMap<u64, Segment>, options: &Options, form: &Form) -> Self {
         Self {
-            pending: Pending::new(first_own, options.segment_size, form.header_len()),
+            pending: Pending::new(first_new_segment, options.segment_size, form.header_len()),
             segments,
-            first_own,
-            written: first_own,
+            first_new_segment,
+            written: first_new_segment,
             replaying: true,
             waiting_for_room: Vec::new(),
             filled: None,
@@ -200,9 +200,9 @@ impl State {
     }
 
     /// Called when the id of the first segment of this process is known.
-    fn begin(&mut self, first_own: u64, options: &Options, form: &Form) {
-        self.pending = Pending::new(first_own, options.segment_size, form.header_len());
-        (self.first_own, self.written) = (first_own, first_own);
+    fn begin(&mut self, first_new_segment: u64, options: &Options, form: &Form) {
+        self.pending = Pending::new(first_new_segment, options.segment_size, form.header_len());
+        (self.first_new_segment, self.written) = (first_new_segment, first_new_segment);
     }
 }
 
@@ -220,9 +220,9 @@ impl CommitLog {
         if archive.command.is_empty() && archive.restore_directories.is_empty() {
             ledger.leave_unarchived(replay.used().map(|(id, _)| id));
         }
-        let first_own = replay.last_id().map_or(1, |last| last + 1);
+        let first_new_segment = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
-        let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_own);
+        let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_new_segment);
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
         let mut segments = replay.segments();
@@ -234,7 +234,7 @@ impl CommitLog {
         }
         replay.leave_out(flushed);
         archive::mark_failed(&ledger, &mut segments);
-        let state = State::new(first_own, segments, &options, &form);
+        let state = State::new(first_new_segment, segments, &options, &form);
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
@@ -242,7 +242,7 @@ impl CommitLog {
             form,
             capture,
             state: Mutex::new(state),
-            durability: Durability::new(first_own),
+            durability: Durability::new(first_new_segment),
             load: Load::default(),
             allocator: Mutex::new(allocator),
             archiver: Mutex::new(()),
@@ -269,7 +269,7 @@ impl CommitLog {
         let mut allocator = self.shared.allocator();
         let mut ledger = self.shared.ledger();
         let mut state = self.shared.lock();
-        let first = clock.max(state.first_own).max(after.saturating_add(1));
+        let first = clock.max(state.first_new_segment).max(after.saturating_add(1));
         assert!(state.appended == 0, "the log begins before its first record");
         self.shared.note_run(&mut ledger, first)?;
         allocator.begin(&*env.disk, first)?;
@@ -300,11 +300,11 @@ impl CommitLog {
         let mut replay = Replay::open_read_only(env, directory, options.replay_policy)?;
         let mut ledger = Ledger::read(&*env.disk, directory)?;
         replay.leave_out(ledger.flushed(|_| !options.restore_point.is_set()));
-        let first_own = replay.last_id().map_or(1, |last| last + 1);
+        let first_new_segment = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(None));
-        let state = State::new(first_own, BTreeMap::new(), &options, &form);
-        let allocator = Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_own));
-        let durability = Durability::new(first_own);
+        let state = State::new(first_new_segment, BTreeMap::new(), &options, &form);
+        let allocator = Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_new_segment));
+        let durability = Durability::new(first_new_segment);
         durability.stop();
         let shared = Shared {
             env: env.clone(),
@@ -349,19 +349,19 @@ impl CommitLog {
         is_captured: bool,
     ) -> Result<Appended, LogError> {
         let reserve = COMMITLOG_RESERVE_BYTES.min(self.shared.options.segment_size / 4);
-        self.append_beside(reserve as usize, entries, dirty, is_captured)
+        self.append_with_reserve(reserve as usize, entries, dirty, is_captured)
     }
 
     /// Does the work of `CommitLog::append_entries` for few records of the node itself that take
     /// part in making room: where the device has no room for a further segment, they may fill the
     /// last one to its end.
     pub fn append_reserved(&self, entries: &mut Entries, dirty: &[DirtyKey]) -> Result<Appended, LogError> {
-        self.append_beside(0, entries, dirty, false)
+        self.append_with_reserve(0, entries, dirty, false)
     }
 
     /// Appends entries. A segment behind which there is no room for another one keeps `reserve`
     /// bytes free.
-    fn append_beside(
+    fn append_with_reserve(
         &self,
         reserve: usize,
         entries: &mut Entries,
@@ -371,8 +371,9 @@ impl CommitLog {
         let (total, count) = (self.check_sizes(entries)?, entries.count);
         let mut state = self.shared.lock();
         self.shared.check_open()?;
-        // `ready` completes at half of the limit. A group that is refused beside less, because
-        // segments are larger than the other half, would be tried again at once, and without end.
+        // `wait_for_room` completes at half of the limit. A group that is refused beside less,
+        // because segments are larger than the other half, would be tried again at once, and
+        // without end.
         let pending = state.pending.bytes();
         if pending > COMMITLOG_PENDING_BYTES_MAX / 2 && pending + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
@@ -440,8 +441,8 @@ impl CommitLog {
     }
 
     /// Whether records up to this position are not durable, but will be once a shortage is over.
-    pub fn lacks(&self, position: LogPosition) -> bool {
-        self.shared.durability.lacks(position)
+    pub fn is_held_up(&self, position: LogPosition) -> bool {
+        self.shared.durability.is_held_up(position)
     }
 
     /// Syncs everything appended so far, whatever the mode; completes when done.
@@ -456,7 +457,7 @@ impl CommitLog {
     }
 
     /// Completes when the pending buffer has room again, or when the log takes no more records.
-    pub fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub fn wait_for_room(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         std::future::poll_fn(move |context: &mut Context<'_>| {
             let mut state = shared.lock();
@@ -471,8 +472,8 @@ impl CommitLog {
 
     /// Whether a write need not wait for flushes.
     #[inline]
-    pub fn is_light(&self) -> bool {
-        self.shared.load.is_light() || self.is_stopped()
+    pub fn admits_at_once(&self) -> bool {
+        self.shared.load.admits_at_once() || self.is_stopped()
     }
 
     /// Waits, for a limited time, while the log holds far more than it may.
@@ -524,18 +525,18 @@ impl CommitLog {
     /// Ends the log. If everything is flushed its segments are removed. Archive commands may run,
     /// so this is not for threads that others wait for.
     pub fn end(&self) -> Result<(), LogError> {
-        self.ending()()
+        self.end_job()()
     }
 
     /// `CommitLog::end` as a job for another thread.
-    pub fn ending(&self) -> impl FnOnce() -> Result<(), LogError> + Send + use<> {
+    pub fn end_job(&self) -> impl FnOnce() -> Result<(), LogError> + Send + use<> {
         let shared = Arc::clone(&self.shared);
         move || shared.remove_all()
     }
 
     /// The first segment of this process.
-    pub fn first_own(&self) -> u64 {
-        self.shared.lock().first_own
+    pub fn first_new_segment(&self) -> u64 {
+        self.shared.lock().first_new_segment
     }
 
     /// The memtables whose flush frees the oldest segment; empty if only the current segment has

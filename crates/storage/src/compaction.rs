@@ -8,13 +8,13 @@
 //! disk finishes or undoes what a crash interrupts.
 
 pub mod choice;
-mod kept;
+mod owned_ranges;
 mod meter;
 pub mod purge;
-pub(crate) mod restate;
-pub(crate) mod room;
+pub(crate) mod rewrite_statistics;
+pub(crate) mod disk_space;
 pub(crate) mod run;
-pub(crate) mod shadow;
+pub(crate) mod shadow_sources;
 pub(crate) mod task;
 
 pub use crate::requests::{operations as operation, progress};

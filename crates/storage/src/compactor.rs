@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use env::{Next, Wake};
 
-use crate::compaction::choice::{Taken, choose_and_mark, take_for, unmark};
+use crate::compaction::choice::{TakenInputs, choose_and_mark, take_inputs, unmark};
 use crate::compaction::task::Start;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::requests::operations::{Compactor, Ended, Status, UnderWay};
+use crate::requests::operations::{Compactor, Ended, Status, QueuedOperation};
 use crate::table::TableStore;
 use active::{Active, Advanced};
 
@@ -36,7 +36,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// partition at once would keep all compactions waiting for long after it.
 const PAUSE_OF_SLICE_MAX: Duration = Duration::from_secs(60);
 
-impl UnderWay {
+impl QueuedOperation {
     fn has_room(&self) -> bool {
         self.operation.jobs == 0 || self.running < self.operation.jobs
     }
@@ -83,7 +83,7 @@ impl Compactor {
     }
 
     /// Makes the compactor look for work now and then, also when nothing is flushed.
-    pub fn look_every(&self, engine: &Arc<Engine>, pause: Duration) {
+    pub fn start_periodic_checks(&self, engine: &Arc<Engine>, pause: Duration) {
         let weak: Weak<Engine> = Arc::downgrade(engine);
         let step = move || match weak.upgrade().filter(|engine| !engine.is_stopped()) {
             None => Next::Done,
@@ -229,18 +229,18 @@ impl Compactor {
 
 /// Marks the SSTables of an operation, if no other operation has them. An operation that is
 /// refused gets an error and is removed.
-fn begin(engine: &Engine, operations: &mut Vec<UnderWay>, index: usize) {
+fn begin(engine: &Engine, operations: &mut Vec<QueuedOperation>, index: usize) {
     let under_way = &operations[index];
-    let begun = |other: &UnderWay| other.items.is_some() && Arc::ptr_eq(&other.store, &under_way.store);
+    let begun = |other: &QueuedOperation| other.items.is_some() && Arc::ptr_eq(&other.store, &under_way.store);
     let taken = if operations.iter().any(begun) {
-        Taken::Refused
+        TakenInputs::Refused
     } else {
-        take_for(&under_way.store, &under_way.operation, &engine.compactions)
+        take_inputs(&under_way.store, &under_way.operation, &engine.compactions)
     };
     match taken {
-        Taken::Items(items) => operations[index].items = Some(items.into()),
-        Taken::Wait => {}
-        Taken::Refused => {
+        TakenInputs::Items(items) => operations[index].items = Some(items.into()),
+        TakenInputs::Wait => {}
+        TakenInputs::Refused => {
             let under_way = operations.remove(index);
             tracing::info!(
                 table = under_way.store.name(),

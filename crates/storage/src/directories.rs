@@ -29,7 +29,7 @@ pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<()
             continue;
         }
         if placed.load(Ordering::Relaxed) {
-            return Err(is_gone(directory));
+            return Err(missing_directory(directory));
         }
         let above = directory.parent().filter(|above| was_there(above));
         let root = above.or_else(|| roots().find(|root| directory.starts_with(root)).map(PathBuf::as_path));
@@ -38,7 +38,7 @@ pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<()
             None => env.disk.create_dir_durable(directory),
         };
         made.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => is_gone(root.unwrap_or(directory)),
+            std::io::ErrorKind::NotFound => missing_directory(root.unwrap_or(directory)),
             _ => StorageError::io(directory, &error),
         })?;
         placed.store(true, Ordering::Relaxed);
@@ -46,7 +46,7 @@ pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<()
     Ok(())
 }
 
-fn is_gone(directory: &Path) -> StorageError {
+fn missing_directory(directory: &Path) -> StorageError {
     let message = "the directory is gone (is its disk mounted?)".to_owned();
     StorageError::Io { path: directory.to_owned(), message }
 }

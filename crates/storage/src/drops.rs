@@ -163,7 +163,7 @@ impl Dropped {
 
 /// Gives memtables back, and has the log forget the table.
 fn release(engine: &Engine, store: &TableStore) {
-    let in_order = flush::in_order(store);
+    let in_order = flush::lock_flushes(store);
     store.dropped.store(true, Ordering::Release);
     store.view().indexes.iter().for_each(|index| index.store.dropped.store(true, Ordering::Release));
     flush::discard(engine, store, None, &in_order);
@@ -194,7 +194,7 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
     // an index is flushed with its table: what is under way ends, what begins later finds that the
     // index is dropped
     let base = tables.iter().find(|base| is_inside(store, base));
-    let _none_is_written = flush::in_order(base.unwrap_or(store));
+    let _none_is_written = flush::lock_flushes(base.unwrap_or(store));
     // a truncation or the end of a snapshot that takes files away by their names ends; one that
     // comes later finds that the table is dropped
     let view = store.view();

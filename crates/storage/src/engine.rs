@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use env::sync::Mutex;
 use env::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use env::{Env, Lock};
-use rows::aged::OldestKept;
+use rows::old_cells::OldestKeptTimestamp;
 use schema::{Schema, TableId};
 use tokio::sync::oneshot;
 
@@ -29,11 +29,11 @@ use crate::requests::flushes::Flusher;
 use crate::requests::index_builds::IndexBuilder;
 use crate::requests::operations::{Compactor, Ended, Operation, Work};
 use crate::requests::progress::Compactions;
-use crate::requests::saving::Keeper;
+use crate::requests::cache_saver::CacheSaver;
 use crate::shards::Shards;
 use crate::strategy::kind::Kind;
 use crate::table::view::FlushSet;
-use crate::table::{Moment, TableStore};
+use crate::table::{TruncationEpoch, TableStore};
 use crate::tables::Tables;
 
 /// The storage of a node.
@@ -49,7 +49,7 @@ pub struct Engine {
     /// The caches of SSTables.
     pub caches: Arc<Caches>,
     /// Saves the content of the caches, and reads it again at a start.
-    pub keeper: Keeper,
+    pub cache_saver: CacheSaver,
     /// The memory that memtables hold, in bytes.
     pub memory: Arc<MemtableMemory>,
     /// Writes memtables to SSTables.
@@ -76,14 +76,14 @@ pub struct Engine {
     /// indexes.
     last_timestamp: AtomicI64,
     /// The number of the last cut that a truncation of any table has begun to make.
-    last_cut: AtomicU64,
+    last_truncation: AtomicU64,
     pub(crate) draining: AtomicBool,
     pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
     host_id: OnceLock<[u8; 16]>,
     /// The age from which on compactions may leave out cells of `system.paxos`; not set: only
     /// expired cells.
-    pub paxos_oldest: OnceLock<Arc<OldestKept>>,
+    pub paxos_oldest: OnceLock<Arc<OldestKeptTimestamp>>,
     /// The locks of the directories, held while the process lives. Empty: the engine is read-only.
     pub(crate) _locks: Vec<Box<dyn Lock>>,
 }
@@ -113,7 +113,7 @@ impl Engine {
             options,
             log,
             caches,
-            keeper: Keeper::default(),
+            cache_saver: CacheSaver::default(),
             flusher: Flusher::default(),
             dropper: Dropper::default(),
             compactor: Compactor::default(),
@@ -126,7 +126,7 @@ impl Engine {
             tables: ArcSwap::from_pointee(Tables::new(tables)),
             schema_changes: Mutex::new(()),
             last_timestamp: AtomicI64::new(0),
-            last_cut: AtomicU64::new(0),
+            last_truncation: AtomicU64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             _locks: locks,
@@ -169,14 +169,14 @@ impl Engine {
     }
 
     /// The present moment, as the number of truncations that have begun before it
-    /// ([`TableStore::since`]).
-    pub fn moment(&self) -> Moment {
-        Moment(self.last_cut.load(Ordering::SeqCst))
+    /// ([`TableStore::truncation_effect`]).
+    pub fn truncation_epoch(&self) -> TruncationEpoch {
+        TruncationEpoch(self.last_truncation.load(Ordering::SeqCst))
     }
 
     /// The number of a cut that is about to be made.
-    pub(crate) fn next_cut(&self) -> u64 {
-        self.last_cut.fetch_add(1, Ordering::SeqCst) + 1
+    pub(crate) fn next_truncation_number(&self) -> u64 {
+        self.last_truncation.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// A timestamp for rows that the engine writes itself: the time of the wall clock, or `step`
@@ -201,13 +201,13 @@ impl Engine {
 
     /// Waits while memtables or the log are too full; a write calls it first.
     pub async fn admit(&self) {
-        if !self.memory.is_relaxed() {
+        if !self.memory.admits_at_once() {
             // deletions of entries that searches find stale fill memory, too, without a write that
             // would ask for a flush
             self.flush_largest();
             self.memory.admit(&self.env).await;
         }
-        if !self.log.is_light() {
+        if !self.log.admits_at_once() {
             self.log.admit().await;
         }
     }
@@ -248,7 +248,7 @@ impl Engine {
             true => drop(sender.send(Err(StorageError::ReadOnly))),
             false => self.flusher.request(store, Some(sender)),
         }
-        ended(receiver)
+        await_result(receiver)
     }
 
     /// Flushes memtables of a table that are frozen, and those frozen before; completes when they
@@ -260,7 +260,7 @@ impl Engine {
     ) -> impl Future<Output = Result<(), StorageError>> + use<> {
         let (sender, receiver) = oneshot::channel();
         self.flusher.request_set(store, Arc::clone(set), Some(sender));
-        ended(receiver)
+        await_result(receiver)
     }
 
     /// Compacts all SSTables of a table as its strategy does it, each repair state for itself;
@@ -281,7 +281,7 @@ impl Engine {
             true => drop(sender.send(Err(StorageError::ReadOnly))),
             false => self.compactor.request(store, operation, sender),
         }
-        ended(receiver)
+        await_result(receiver)
     }
 
     /// Whether the node is draining, or drained.
@@ -322,7 +322,7 @@ impl Engine {
     }
 }
 
-async fn ended<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {
+async fn await_result<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {
     match receiver.await {
         Ok(result) => result,
         Err(_) => Err(StorageError::Refused { why: "the node is shutting down".into() }),

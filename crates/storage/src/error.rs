@@ -38,8 +38,8 @@ pub enum StorageError {
         /// The limit: max_mutation_size.
         size_max: usize,
     },
-    /// The commit log's buffer is full: try again when [`crate::commitlog::CommitLog::ready`]
-    /// completes.
+    /// The commit log's buffer is full: try again when
+    /// [`crate::commitlog::CommitLog::wait_for_room`] completes.
     Busy,
     /// A view was made or dropped since the changes of views that belong to a write were computed:
     /// they have to be computed again.

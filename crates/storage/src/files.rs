@@ -30,8 +30,8 @@ use crate::error::StorageError;
 use crate::guardrails::PartitionGuards;
 use crate::inherited::Inherited;
 use crate::options::FlushCompression;
-pub use crate::table::Opened;
-use crate::table::{Changes, LeftOut, TableStore};
+pub use crate::table::OpenedSSTables;
+use crate::table::{Changes, UnreadableSSTable, TableStore};
 
 use sstable::attached::is_component as is_attached_component;
 
@@ -55,9 +55,9 @@ pub fn open_all(
     table: &Arc<TableMetadata>,
     cache: &Arc<Caches>,
     read_only: bool,
-) -> Result<Opened, StorageError> {
+) -> Result<OpenedSSTables, StorageError> {
     let hidden = if read_only {
-        sstable::txn_log::hidden(env, directories)?
+        sstable::txn_log::obsolete_files(env, directories)?
     } else {
         for transaction in sstable::txn_log::recover(env, directories)? {
             let what = if transaction.committed { "completed" } else { "taken back" };
@@ -65,7 +65,7 @@ pub fn open_all(
         }
         BTreeSet::new()
     };
-    let mut opened = Opened::default();
+    let mut opened = OpenedSSTables::default();
     for directory in directories {
         let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
         let entries = entries.unwrap_or_default();
@@ -116,7 +116,7 @@ fn open_one(
     descriptor: Descriptor,
     table: &Arc<TableMetadata>,
     cache: &Arc<Caches>,
-    opened: &mut Opened,
+    opened: &mut OpenedSSTables,
 ) -> Result<(), StorageError> {
     let cache: Arc<dyn sstable::FileCache> = Arc::clone(cache) as _;
     match SSTable::open(env, descriptor.clone(), table, cache) {
@@ -134,7 +134,7 @@ fn open_one(
         Err(error @ sstable::Error::Io { .. }) => return Err(error.into()),
         Err(error) => {
             tracing::error!(table = format!("{}.{}", table.keyspace, table.name), %error, "an SSTable cannot be opened");
-            opened.left_out.push(LeftOut { descriptor, why: error.to_string() });
+            opened.left_out.push(UnreadableSSTable { descriptor, why: error.to_string() });
         }
     }
     Ok(())
@@ -221,9 +221,9 @@ pub fn settle(store: &TableStore, transaction: Transaction) {
 /// Keeps the files of the SSTables that a table has, for a snapshot. While this is there, flushes
 /// and compactions of the table go on and end; the files of SSTables that they replace are removed
 /// when the last guard is dropped. The caller loads the view after it has the guard.
-pub(crate) struct KeptFiles(Arc<TableStore>);
+pub(crate) struct FileRetention(Arc<TableStore>);
 
-impl KeptFiles {
+impl FileRetention {
     /// Begins to keep the files.
     pub(crate) fn of(store: &Arc<TableStore>) -> Self {
         store.unsettled.lock().expect("no panic inside").begin_snapshot();
@@ -231,7 +231,7 @@ impl KeptFiles {
     }
 }
 
-impl Drop for KeptFiles {
+impl Drop for FileRetention {
     fn drop(&mut self) {
         let store = &self.0;
         // after a panic under one of the locks the next start settles the changes
@@ -343,7 +343,7 @@ pub(crate) fn writer(
     let descriptor = new_descriptor(engine, store, version(engine));
     transaction.add(&descriptor)?;
     let mut writer = SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, new.header())?;
-    let collections = engine.options.guards.in_force().collections;
+    let collections = engine.options.guards.values().collections;
     if let Some(watch) = collections.watch(table, engine.env.clock.now_seconds()) {
         writer.watch_rows(watch);
     }
@@ -352,7 +352,7 @@ pub(crate) fn writer(
 
 /// The options of a new SSTable by its table's schema. A table whose compressor is not known here
 /// gets the default one: otherwise no flush would succeed, and memtables and commit log would only
-/// grow. The log names such a table when it is opened (`opening::tell_unknown`).
+/// grow. The log names such a table when it is opened (`opening::warn_of_unknown_classes`).
 fn writer_options(table: &TableMetadata, keys: u64) -> Result<WriterOptions, StorageError> {
     WriterOptions::for_table(table, keys).or_else(|why| {
         let mut with_default = TableMetadata::clone(table);

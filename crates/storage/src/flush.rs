@@ -54,7 +54,7 @@ pub fn flush_set(
     store: &Arc<TableStore>,
     set: &Arc<FlushSet>,
 ) -> Result<Vec<Arc<SSTable>>, StorageError> {
-    let _in_order = in_order(store);
+    let _in_order = lock_flushes(store);
     let waiting = store.view().flushing.clone();
     let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(Vec::new()) };
     let mut written = Vec::new();
@@ -67,7 +67,7 @@ pub fn flush_set(
 }
 
 /// Waits for a flush of the table that is under way, and keeps others from beginning.
-pub(crate) fn in_order(store: &TableStore) -> MutexGuard<'_, ()> {
+pub(crate) fn lock_flushes(store: &TableStore) -> MutexGuard<'_, ()> {
     store.flushing.lock().expect("a panic in a flush ends the process")
 }
 
@@ -163,7 +163,7 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     let operation = files::Operation::Flush;
     let (stats, inherited) = (stats.finish(), Inherited::default());
     let output = Strategy::of(&table.params.compaction).flush_output(store.flush_size.mean());
-    let mut stream = everything(&table, set);
+    let mut stream = scan_memtables(&table, set);
     let with_dropped = set.memtables.iter().filter(|memtable| memtable.has_dropped());
     let dropped = DroppedColumns::of(&table, with_dropped.map(|memtable| &memtable.header));
     let log_range = set.log_range();
@@ -177,7 +177,7 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
 
 /// The whole content of memtables, in the order of their partitions. Those of an index are split
 /// as its base is, so they overlap.
-fn everything(table: &Arc<TableMetadata>, set: &FlushSet) -> Box<dyn PartitionStream> {
+fn scan_memtables(table: &Arc<TableMetadata>, set: &FlushSet) -> Box<dyn PartitionStream> {
     if table.local_order.is_none() {
         return Box::new(MemtableStream::all(set.memtables.clone()));
     }

@@ -29,7 +29,7 @@ use crate::{flush, schema_tables};
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Time for which a flush that no operator waits for is put off during a shortage of the log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SHORTAGE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Flusher {
     /// Registers the task.
@@ -89,11 +89,11 @@ impl Flusher {
     fn step(&self, engine: &Arc<Engine>) -> Next {
         let mut request = match self.next(engine) {
             Ok(request) => request,
-            Err(next) => return sooner(next, self.request_aged(engine)),
+            Err(next) => return look_again_within(next, self.request_aged(engine)),
         };
         let is_asked_for = !request.done.is_empty() && request.store.table().keyspace != schema_tables::KEYSPACE;
         if engine.log.is_stopped() && !is_asked_for {
-            tell(&mut request, &Err(LogError::Stopped.into()));
+            answer(&mut request, &Err(LogError::Stopped.into()));
             return Next::Again;
         }
         let set = request.set.take().or_else(|| flush::freeze(engine, &request.store));
@@ -106,13 +106,13 @@ impl Flusher {
         }
         if let Some(set) = &set
             && request.done.is_empty()
-            && engine.log.lacks(set.up_to)
+            && engine.log.is_held_up(set.up_to)
         {
             let now = engine.env.now();
-            let until = request.patient_until.unwrap_or(now.plus(PATIENCE));
+            let until = request.waits_for_log_until.unwrap_or(now.plus(SHORTAGE_WAIT_MAX));
             if now < until {
                 let (set, again_at) = (Some(Arc::clone(set)), Some(now.plus(RETRY)));
-                self.put_back(Request { set, again_at, logged: None, patient_until: Some(until), ..request });
+                self.put_back(Request { set, again_at, logged: None, waits_for_log_until: Some(until), ..request });
                 return Next::Again;
             }
         }
@@ -120,7 +120,7 @@ impl Flusher {
             None => Ok(()),
             Some(set) => flush::flush_set(engine, &request.store, set).map(|_| ()),
         };
-        tell(&mut request, &result);
+        answer(&mut request, &result);
         match result {
             Ok(()) => engine.compactor.wake(),
             Err(error) => {
@@ -151,7 +151,7 @@ impl Flusher {
 }
 
 /// The next step of a task that has nothing to do, where it is to look again after a while.
-fn sooner(next: Next, look_again: Option<Duration>) -> Next {
+fn look_again_within(next: Next, look_again: Option<Duration>) -> Next {
     match (next, look_again) {
         (Next::Idle, Some(wait)) => Next::After(wait),
         (Next::After(other), Some(wait)) => Next::After(other.min(wait)),
@@ -159,7 +159,7 @@ fn sooner(next: Next, look_again: Option<Duration>) -> Next {
     }
 }
 
-fn tell(request: &mut Request, result: &Result<(), StorageError>) {
+fn answer(request: &mut Request, result: &Result<(), StorageError>) {
     for done in request.done.drain(..) {
         // who asked may have gone
         let _ = done.send(result.clone());

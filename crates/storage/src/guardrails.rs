@@ -49,7 +49,7 @@ pub struct CollectionGuards {
 
 /// The guardrails that the storage checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InForce {
+pub struct GuardrailValues {
     /// `sai_sstable_indexes_per_query_` (`warn_threshold`, `fail_threshold`).
     pub searches: IndexLimits,
     /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
@@ -60,10 +60,10 @@ pub struct InForce {
 
 /// The guardrails in force, which an operator changes while the node runs.
 #[derive(Debug)]
-pub struct Guards(ArcSwap<InForce>);
+pub struct Guards(ArcSwap<GuardrailValues>);
 
-impl From<InForce> for Guards {
-    fn from(guards: InForce) -> Self {
+impl From<GuardrailValues> for Guards {
+    fn from(guards: GuardrailValues) -> Self {
         Self(ArcSwap::from_pointee(guards))
     }
 }
@@ -71,18 +71,18 @@ impl From<InForce> for Guards {
 impl Default for Guards {
     fn default() -> Self {
         let (partitions, collections) = (PartitionGuards::default(), CollectionGuards::default());
-        InForce { searches: IndexLimits::NONE, partitions, collections }.into()
+        GuardrailValues { searches: IndexLimits::NONE, partitions, collections }.into()
     }
 }
 
 impl Guards {
     /// The guardrails as they are now.
-    pub fn in_force(&self) -> InForce {
+    pub fn values(&self) -> GuardrailValues {
         **self.0.load()
     }
 
     /// Changes the guardrails.
-    pub fn set(&self, guards: InForce) {
+    pub fn set(&self, guards: GuardrailValues) {
         self.0.store(Arc::new(guards));
     }
 }
@@ -107,10 +107,10 @@ impl PartitionGuards {
         let file = || writer.descriptor().path(Component::Data).display().to_string();
         let what = || partition(writer.table(), key, &file());
         if let Some(violation) = self.size.violation(written.size) {
-            tell(violation, &size_text(violation, &what(), written.size));
+            log_violation(violation, &size_text(violation, &what(), written.size));
         }
         if let Some(violation) = self.tombstones.violation(written.tombstones) {
-            tell(violation, &tombstones_text(violation, &what(), written.tombstones));
+            log_violation(violation, &tombstones_text(violation, &what(), written.tombstones));
         }
     }
 }
@@ -150,10 +150,10 @@ impl CollectionGuards {
                 format!("{} in row {row} in table {table}", column.name)
             };
             if let Some(violation) = self.size.violation(size) {
-                tell(violation, &collection_size_text(violation, &what(), size));
+                log_violation(violation, &collection_size_text(violation, &what(), size));
             }
             if let Some(violation) = self.items.violation(items) {
-                tell(violation, &items_text(violation, &what(), items));
+                log_violation(violation, &items_text(violation, &what(), items));
             }
         }
     }
@@ -176,7 +176,7 @@ fn row_text(table: &TableMetadata, key: &[u8], row: &Row) -> String {
     }
 }
 
-fn tell(violation: Violation, text: &str) {
+fn log_violation(violation: Violation, text: &str) {
     match violation {
         Violation::Warning { .. } => tracing::warn!("{text}"),
         Violation::Failure { .. } => tracing::error!("{text}"),

@@ -15,8 +15,8 @@
 //! ends both, and waits for them: files go by their names, which those of a table that is made
 //! again with the id may have. Agrees with `org.apache.cassandra.db.SSTableImporter`.
 
-mod bring;
-mod fit;
+mod place_files;
+mod schema_check;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,12 +33,12 @@ use crate::flush;
 use crate::index::{self, built};
 use crate::requests::index_builds::Held;
 use crate::table::TableStore;
-use crate::table::incoming::Incoming;
+use crate::table::incoming::IncomingChange;
 use crate::table::indexes::IndexStore;
-use crate::token_ranges::{OfOthers, TokenRanges};
-use bring::{Reset, bring, remove};
+use crate::token_ranges::{OutsideRanges, TokenRanges};
+use place_files::{Reset, place_files, remove};
 
-pub(crate) use bring::reset_statistics;
+pub(crate) use place_files::reset_statistics;
 
 /// The directories to import from, and how it is done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,7 +67,7 @@ pub fn import(
     options: &Options,
     held: Option<&TokenRanges>,
 ) -> Result<Vec<PathBuf>, StorageError> {
-    let _counted = Incoming::begin(store)?;
+    let _counted = IncomingChange::begin(store)?;
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     let disk = &engine.env.disk;
     tracing::info!(table = store.name(), ?options, "loading new SSTables");
@@ -93,7 +93,7 @@ pub fn import(
     let (mut count, brings) = (0, sound.iter().any(|(_, sources)| !sources.is_empty()));
     let held = if brings { doubt_durably(engine, store, &store.view().indexes)? } else { None };
     for (directory, sources) in sound {
-        match bring_all(engine, store, &sources, options) {
+        match import_all(engine, store, &sources, options) {
             Ok(()) => count += sources.len(),
             Err(error) => {
                 tracing::error!(directory = %directory.display(), %error, "importing SSTables failed");
@@ -102,7 +102,7 @@ pub fn import(
         }
     }
     if brings {
-        index::build::make_again(engine, store, &store.view().indexes, held);
+        index::build::request_rebuild(engine, store, &store.view().indexes, held);
     }
     tracing::info!(table = store.name(), count, "done loading new SSTables");
     let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
@@ -110,11 +110,11 @@ pub fn import(
 }
 
 /// Called before SSTables come whose rows these indexes of a table do not have. The note about
-/// that ([`built::doubt`]) is durable when this returns. The files of the SSTables are durable at
+/// that ([`built::mark_incomplete`]) is durable when this returns. The files of the SSTables are durable at
 /// once, so after a power cut that had taken the note an index would count as complete without
 /// their rows. The jobs that bring SSTables do not wait for the commit log: the table of the
 /// notes, which is small, is flushed instead. The caller gives the value to
-/// [`index::build::make_again`]: until then no build that runs already takes the note back. None:
+/// [`index::build::request_rebuild`]: until then no build that runs already takes the note back. None:
 /// there are no indexes.
 pub(crate) fn doubt_durably<'e>(
     engine: &'e Engine,
@@ -125,7 +125,7 @@ pub(crate) fn doubt_durably<'e>(
         return Ok(None);
     }
     let held = engine.index_builder.hold(base.id);
-    built::doubt(engine, base, indexes)?;
+    built::mark_incomplete(engine, base, indexes)?;
     if let Some(notes) = built::table(engine)
         && let Some(set) = flush::freeze(engine, &notes)
     {
@@ -137,14 +137,14 @@ pub(crate) fn doubt_durably<'e>(
 /// The SSTables of a directory that the table does not have. The directory may be the table's own:
 /// no flush or compaction, and no stream, is about to put its files in the view meanwhile.
 fn sources(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
-    let _no_flush = flush::in_order(store);
+    let _no_flush = flush::lock_flushes(store);
     let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     listed(engine, store, directory)
 }
 
 /// Does the work of [`sources`] for a caller that holds the locks.
 fn listed(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
-    let hidden_now = || sstable::txn_log::hidden(&engine.env, &[directory.to_owned()]);
+    let hidden_now = || sstable::txn_log::obsolete_files(&engine.env, &[directory.to_owned()]);
     // before and behind the look: a change that is given up in between has its files in the list,
     // and no log any more
     let mut hidden: BTreeSet<PathBuf> = hidden_now()?;
@@ -173,7 +173,7 @@ fn check(
     abort_if_over(engine, store)?;
     let sstable = open(engine, source, &store.table())?;
     if let Some(outside) = held.map(|held| held.first_outside(&sstable)).transpose()?.flatten() {
-        let (file, outside) = (source.path(Component::Data), OfOthers(&outside));
+        let (file, outside) = (source.path(Component::Data), OutsideRanges(&outside));
         let why = format!("{}: {outside} (nodetool import --no-tokens takes it all the same)", file.display());
         return Err(StorageError::Refused { why });
     }
@@ -196,7 +196,7 @@ fn check(
 fn check_indexes(engine: &Engine, store: &TableStore, sstable: &SSTable) -> Result<(), StorageError> {
     let indexes = Arc::clone(&store.view().indexes);
     index::attached::components::open(&engine.env, &engine.caches, sstable, &indexes);
-    match index::attached::components::lacking(sstable, &indexes).first() {
+    match index::attached::components::indexes_without_components(sstable, &indexes).first() {
         None => Ok(()),
         Some(lacking) => {
             let file = sstable.descriptor().path(Component::Data);
@@ -217,13 +217,13 @@ pub(crate) fn open(
     table: &Arc<TableMetadata>,
 ) -> Result<SSTable, StorageError> {
     let sstable = SSTable::open(&engine.env, descriptor.clone(), table, Arc::new(NoCache))?;
-    let misfits = fit::misfits(sstable.statistics(), table);
-    if misfits.is_empty() {
+    let mismatches = schema_check::mismatches(sstable.statistics(), table);
+    if mismatches.is_empty() {
         return Ok(sstable);
     }
     let file = descriptor.path(Component::Data);
     let table = format!("{}.{}", table.keyspace, table.name);
-    Err(StorageError::Refused { why: format!("{} does not fit {table}: {}", file.display(), misfits.join("; ")) })
+    Err(StorageError::Refused { why: format!("{} does not fit {table}: {}", file.display(), mismatches.join("; ")) })
 }
 
 /// Err: the node is being drained, or the table was dropped meanwhile.
@@ -235,7 +235,7 @@ fn abort_if_over(engine: &Engine, store: &TableStore) -> Result<(), StorageError
 }
 
 /// Brings SSTables in, all or none.
-fn bring_all(
+fn import_all(
     engine: &Engine,
     store: &Arc<TableStore>,
     sources: &[Descriptor],
@@ -280,7 +280,7 @@ fn add_all(
             to = %target.path(Component::Data).display(),
             "bringing a new SSTable"
         );
-        bring(&engine.env, source, &target, reset)?;
+        place_files(&engine.env, source, &target, reset)?;
         engine.env.disk.sync_dir(&target.directory).map_err(|error| StorageError::io(&target.directory, &error))?;
         // what was not verified is compared with the schema here
         open(engine, &target, &store.table())?;
@@ -295,7 +295,7 @@ fn add_all(
 /// Loads SSTables that were put into the table's directory; gives how many there were. They get new
 /// ids and level 0.
 pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, StorageError> {
-    let _counted = Incoming::begin(store)?;
+    let _counted = IncomingChange::begin(store)?;
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     abort_if_over(engine, store)?;
     let mut found = Vec::new();
@@ -318,7 +318,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
     let result = brought.and_then(|sstables| rename(engine, store, &mut transaction, &sources, sstables));
     files::settle(store, transaction);
-    index::build::make_again(engine, store, &store.view().indexes, held);
+    index::build::request_rebuild(engine, store, &store.view().indexes, held);
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())

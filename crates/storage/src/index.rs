@@ -8,7 +8,7 @@
 //!   they are frozen together, flushed together (the index first), and the log's records of the
 //!   base are the index's ([`crate::table::memtable`]);
 //! - [`search`]: reading the base by an index;
-//! - [`arriving`]: the entries of SSTables that are about to be added;
+//! - [`prefill`]: the entries of SSTables that are about to be added;
 //! - [`build`]: making an index of the rows that a table already has;
 //! - [`built`]: which indexes are complete, in `system."IndexInfo"`.
 //!
@@ -17,7 +17,7 @@
 //! docs/notes/0006-indexes.md has the reasons. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex`.
 
-pub(crate) mod arriving;
+pub(crate) mod prefill;
 pub mod attached;
 pub mod build;
 pub mod built;

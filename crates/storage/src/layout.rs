@@ -54,7 +54,7 @@ pub fn table_directories(env: &Env, options: &EngineOptions, table: &TableMetada
 
 /// The directories with the id of a table that lies in `directories`, which are without it: nothing
 /// is read there. Empty for a table that lies in directories with its id.
-pub fn passed_over(options: &EngineOptions, table: &TableMetadata, directories: &[PathBuf]) -> Vec<PathBuf> {
+pub fn ignored_directories(options: &EngineOptions, table: &TableMetadata, directories: &[PathBuf]) -> Vec<PathBuf> {
     if options.places.contains_key(&table.id) {
         return Vec::new();
     }

@@ -17,12 +17,12 @@ pub mod error;
 pub mod files;
 pub mod flush;
 mod flusher;
-pub mod frozen;
+pub mod flushed_table;
 pub mod guardrails;
 pub mod import;
 pub mod index;
 pub mod inherited;
-mod keeper;
+mod cache_saver;
 pub mod layout;
 mod lifecycle;
 pub mod log_intervals;
@@ -59,7 +59,7 @@ pub use error::StorageError;
 pub use options::{DiskFailurePolicy, DiskRoom, EngineOptions, OnDiskFailure};
 pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
-pub use table::{LeftOut, TableStore, memtable, view};
+pub use table::{UnreadableSSTable, TableStore, memtable, view};
 
 #[cfg(test)]
 mod tests;

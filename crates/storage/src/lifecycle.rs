@@ -9,7 +9,7 @@ use crate::requests::drops::Dropper;
 use crate::requests::flushes::Flusher;
 use crate::requests::index_builds::IndexBuilder;
 use crate::requests::operations::Compactor;
-use crate::requests::saving::Keeper;
+use crate::requests::cache_saver::CacheSaver;
 
 impl Engine {
     /// Starts the background work.
@@ -18,7 +18,7 @@ impl Engine {
         Dropper::start(self);
         Compactor::start(self);
         IndexBuilder::start(self);
-        Keeper::start(self);
+        CacheSaver::start(self);
     }
 
     /// Refuses writes from now on, flushes everything, syncs the log and removes its segments: a
@@ -39,9 +39,9 @@ impl Engine {
         }
         // who waits for a sync is answered; what was appended is durable or was reported as not
         self.log.sync().await.map_err(StorageError::from)?;
-        let ended = self.env.blocking("commitlog-end", self.log.ending()).await;
+        let ended = self.env.blocking("commitlog-end", self.log.end_job()).await;
         ended.unwrap_or_else(|_| self.log.end()).map_err(StorageError::from)?;
-        self.keeper.save_all(self);
+        self.cache_saver.save_all(self);
         self.stopped.store(true, Ordering::Release);
         Ok(())
     }
@@ -49,6 +49,6 @@ impl Engine {
     /// Reads, in the background, the entries again that were hot when the caches were saved last.
     /// Called when the node is ready.
     pub fn load_caches(&self) {
-        self.keeper.load(self);
+        self.cache_saver.load(self);
     }
 }

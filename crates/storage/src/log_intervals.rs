@@ -48,7 +48,7 @@ pub fn end(intervals: &[Interval]) -> Option<LogPosition> {
 }
 
 /// Whether a record lies in one of the intervals, which are in order.
-pub fn contain(intervals: &[Interval], position: LogPosition) -> bool {
+pub fn contains(intervals: &[Interval], position: LogPosition) -> bool {
     let Ok(segment) = i64::try_from(position.segment) else { return false };
     let at = CommitLogPosition { segment, offset: i32::try_from(position.offset).unwrap_or(i32::MAX) };
     let after = intervals.partition_point(|(from, _)| *from <= at);
@@ -68,7 +68,7 @@ mod tests {
         let all = vec![(at(2, 5), at(2, 9)), (at(1, 0), at(1, 7)), (at(1, 7), at(2, 1)), (at(3, 9), at(3, 8))];
         let merged = union(all);
         assert_eq!(merged, [(at(1, 0), at(2, 1)), (at(2, 5), at(2, 9))]);
-        let is_in = |segment, offset| contain(&merged, LogPosition { segment, offset });
+        let is_in = |segment, offset| contains(&merged, LogPosition { segment, offset });
         assert!(is_in(1, 0) && is_in(1, 9) && is_in(2, 1) && is_in(2, 5) && is_in(2, 9));
         assert!(!is_in(0, 9) && !is_in(2, 2) && !is_in(2, 10) && !is_in(9, 0));
     }

@@ -16,7 +16,7 @@ pub mod built;
 
 use std::sync::Arc;
 
-use rows::views::{self, Entry, Uncomputed, View};
+use rows::views::{self, Entry, ViewChangesError, View};
 use rows::{
     Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError, Row, Slice,
     Slices, Unfiltered,
@@ -121,12 +121,12 @@ pub fn changes(
         if let Some(why) = &of_base.refusal {
             return Err(ViewError::Refused(why.clone()));
         }
-        let Some(mut stored) = concerned(engine, update, now, context)? else { continue };
+        let Some(mut stored) = present_rows(engine, update, now, context)? else { continue };
         let size_max = size_max(engine, update);
         let entries = views::of_update(&of_base.views, update, &mut *stored, now, &mut size, size_max);
         let entries = entries.map_err(|error| match error {
-            Uncomputed::Read(error) => ViewError::Read(error),
-            Uncomputed::TooLarge => ViewError::TooLarge { size, size_max },
+            ViewChangesError::Read(error) => ViewError::Read(error),
+            ViewChangesError::TooLarge => ViewError::TooLarge { size, size_max },
         })?;
         for (view, entries) in of_base.views.iter().zip(entries).filter(|(_, entries)| !entries.is_empty()) {
             changes.push(ViewChange { base: update.key.clone(), view: Arc::clone(view), entries });
@@ -136,13 +136,13 @@ pub fn changes(
 }
 
 /// The present rows that have to be known for an update; None: the update changes no view.
-fn concerned(
+fn present_rows(
     engine: &Engine,
     update: &PartitionUpdate,
     now: u32,
     context: &ReadContext,
 ) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
-    let slices = views::concerned(update);
+    let slices = views::affected_rows(update);
     if slices.0.is_empty() {
         // static columns are in no view
         return Ok(None);
@@ -212,6 +212,6 @@ impl Engine {
     /// Applies mutations with the changes of views that follow from them: all of them are there
     /// after a crash, or none. `number` is that of the views for which the changes were computed.
     pub fn apply_with_views(&self, mutations: &[Mutation], number: u64) -> Result<crate::write::Applied, StorageError> {
-        self.apply_as(mutations, &[], crate::write::Join::Whole, Some(number))
+        self.apply_as(mutations, &[], crate::write::LogAtomicity::AllOrNone, Some(number))
     }
 }

@@ -75,7 +75,7 @@ impl MemtableMemory {
 
     /// Whether a write need not wait.
     #[inline]
-    pub fn is_relaxed(&self) -> bool {
+    pub fn admits_at_once(&self) -> bool {
         self.used() <= self.budget / 5 * 3
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn open_table(
         Arc::clone(cache),
     ));
     check_left_out(options, &store)?;
-    tell_unknown(table);
+    warn_of_unknown_classes(table);
     Ok(store)
 }
 
@@ -60,7 +60,7 @@ fn check_passed_over(
     table: &TableMetadata,
     directories: &[PathBuf],
 ) -> Result<(), StorageError> {
-    for directory in layout::passed_over(options, table, directories) {
+    for directory in layout::ignored_directories(options, table, directories) {
         if files::has_sstables(env, &directory)? {
             let without_id: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
             let why = format!(
@@ -80,7 +80,7 @@ fn check_passed_over(
 
 /// Says which classes in the options of a table are not known here. CREATE and ALTER refuse them;
 /// they come with the directory or the schema of a Cassandra that has them.
-pub(crate) fn tell_unknown(table: &TableMetadata) {
+pub(crate) fn warn_of_unknown_classes(table: &TableMetadata) {
     let name = || format!("{}.{}", table.keyspace, table.name);
     if !compaction::is_known(&table.params.compaction) {
         let class = compaction::short_class(&table.params.compaction);

@@ -152,7 +152,7 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// Options with small budgets for an engine whose files lie in `data` and `commitlog` beneath
     /// a directory.
-    pub fn beneath(directory: &Path) -> Self {
+    pub fn with_small_budgets(directory: &Path) -> Self {
         Self {
             data_directories: vec![directory.join("data")],
             system_directory: None,

@@ -5,7 +5,7 @@
 //! are of one transaction, so that after a crash all count or none. An SSTable is begun with its
 //! first partition, so that there are no empty ones.
 //!
-//! Where a repair session takes its ranges (`setting_apart`) there are two sides, written beside
+//! Where a repair session takes its ranges (`anticompacting`) there are two sides, written beside
 //! each other: its partitions and the rest. The SSTables of a side ascend; those of two sides may
 //! overlap.
 
@@ -23,7 +23,7 @@ use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, Transaction};
 use crate::index::attached::components;
 use crate::inherited::Inherited;
-use crate::requests::operations::Apart;
+use crate::requests::operations::AnticompactedRanges;
 use crate::strategy::output::{Output, Share, Splitter};
 use crate::table::TableStore;
 use crate::token_ranges::TokenRanges;
@@ -35,15 +35,15 @@ pub struct Outputs {
     transaction: Transaction,
     inputs: Inputs,
     /// The SSTables of partitions that no repair session takes.
-    rest: Side,
+    rest: RepairStateOutput,
     /// The ranges of a repair session, and its SSTables.
-    apart: Option<(TokenRanges, Side)>,
-    /// True: the partition that was begun last is in `apart`.
-    is_apart: bool,
+    anticompacted: Option<(TokenRanges, RepairStateOutput)>,
+    /// True: the partition that was begun last is in `anticompacted`.
+    is_anticompacted: bool,
 }
 
 /// SSTables of one repair state, one after the other.
-struct Side {
+struct RepairStateOutput {
     new: NewSSTable,
     splitter: Splitter,
     writer: Option<SSTableWriter>,
@@ -51,7 +51,7 @@ struct Side {
     done_bytes: u64,
 }
 
-impl Side {
+impl RepairStateOutput {
     fn new(new: NewSSTable, output: Output) -> Self {
         Self { new, splitter: Splitter::new(output), writer: None, done: Vec::new(), done_bytes: 0 }
     }
@@ -95,29 +95,29 @@ impl Outputs {
         inputs: Inputs,
     ) -> Result<Self, StorageError> {
         let transaction = files::begin(engine, store, new.operation)?;
-        let (store, rest) = (Arc::clone(store), Side::new(new, output));
-        Ok(Self { store, transaction, inputs, rest, apart: None, is_apart: false })
+        let (store, rest) = (Arc::clone(store), RepairStateOutput::new(new, output));
+        Ok(Self { store, transaction, inputs, rest, anticompacted: None, is_anticompacted: false })
     }
 
     /// Has the partitions of a repair session written into SSTables of their own.
-    pub fn setting_apart(mut self, apart: Option<&Apart>, output: Output) -> Self {
-        self.apart = apart.map(|Apart { session, ranges }| {
+    pub fn anticompacting(mut self, apart: Option<&AnticompactedRanges>, output: Output) -> Self {
+        self.anticompacted = apart.map(|AnticompactedRanges { session, ranges }| {
             let mut new = self.rest.new.clone();
             new.inherited.pending_repair = Some(*session);
-            (ranges.clone(), Side::new(new, output))
+            (ranges.clone(), RepairStateOutput::new(new, output))
         });
         self
     }
 
-    fn sides(&self) -> impl Iterator<Item = &Side> {
-        [Some(&self.rest), self.apart.as_ref().map(|(_, side)| side)].into_iter().flatten()
+    fn sides(&self) -> impl Iterator<Item = &RepairStateOutput> {
+        [Some(&self.rest), self.anticompacted.as_ref().map(|(_, side)| side)].into_iter().flatten()
     }
 
     /// The writer for a partition, which must come behind all partitions before it.
     pub fn writer_for(&mut self, engine: &Engine, token: Token) -> Result<&mut SSTableWriter, StorageError> {
-        self.is_apart = self.apart.as_ref().is_some_and(|(ranges, _)| ranges.contain(token));
-        let side = match &mut self.apart {
-            Some((_, side)) if self.is_apart => side,
+        self.is_anticompacted = self.anticompacted.as_ref().is_some_and(|(ranges, _)| ranges.contains(token));
+        let side = match &mut self.anticompacted {
+            Some((_, side)) if self.is_anticompacted => side,
             _ => &mut self.rest,
         };
         let written = side.writer.as_ref().map_or(0, SSTableWriter::stored_length);
@@ -135,15 +135,15 @@ impl Outputs {
 
     /// The writer of the partition that was begun last.
     pub fn writer(&mut self) -> Option<&mut SSTableWriter> {
-        match &mut self.apart {
-            Some((_, side)) if self.is_apart => side.writer.as_mut(),
+        match &mut self.anticompacted {
+            Some((_, side)) if self.is_anticompacted => side.writer.as_mut(),
             _ => self.rest.writer.as_mut(),
         }
     }
 
     /// Bytes of data files so far.
     pub fn bytes(&self) -> u64 {
-        self.sides().map(Side::bytes).sum()
+        self.sides().map(RepairStateOutput::bytes).sum()
     }
 
     /// The properties that each output takes over from the inputs.
@@ -153,7 +153,7 @@ impl Outputs {
 
     /// Whether nothing was written so far.
     pub fn is_empty(&self) -> bool {
-        self.sides().all(Side::is_empty)
+        self.sides().all(RepairStateOutput::is_empty)
     }
 
     /// Completes the SSTables and puts them in the place of `replaced`. After a flush the caller
@@ -183,7 +183,7 @@ impl Outputs {
     /// Makes the components of attached indexes, before the locks of the change are taken.
     fn attach_indexes(&mut self, engine: &Engine) -> Result<(), StorageError> {
         self.rest.end_sstable()?;
-        if let Some((_, side)) = &mut self.apart {
+        if let Some((_, side)) = &mut self.anticompacted {
             side.end_sstable()?;
         }
         components::prepare(engine, &self.store, self.sides().flat_map(|side| &side.done))
@@ -224,7 +224,7 @@ impl Outputs {
     }
 
     fn settle(self) {
-        let apart = self.apart.and_then(|(_, side)| side.writer);
+        let apart = self.anticompacted.and_then(|(_, side)| side.writer);
         for writer in [self.rest.writer, apart].into_iter().flatten() {
             writer.abort();
         }
@@ -319,7 +319,7 @@ impl OutputPartition {
     pub fn end(mut self, engine: &Engine, outputs: &mut Outputs) -> Result<(), StorageError> {
         if self.placed || !self.pending.is_empty() {
             let writer = self.writer(engine, outputs)?;
-            self.pending.end(writer, &engine.options.guards.in_force().partitions)?;
+            self.pending.end(writer, &engine.options.guards.values().partitions)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ pub(crate) mod explain;
 mod names;
 pub(crate) mod row_cache;
 mod static_form;
-mod watch;
+mod observer;
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::table::memtable::read::MemtableStream;
 use crate::table::view::View;
-use watch::{Unwatched, Watch};
+use observer::{NoObserver, ReadObserver};
 
 /// The stream of the rows that a command asks for.
 pub fn read(
@@ -39,15 +39,15 @@ pub fn read(
     command: &ReadCommand,
     context: &ReadContext,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    read_watched(store, command, context, &mut Unwatched)
+    read_with_observer(store, command, context, &mut NoObserver)
 }
 
 /// Does the work of [`read`], with an observer that is told which sources are chosen.
-fn read_watched<W: Watch>(
+fn read_with_observer<W: ReadObserver>(
     store: &TableStore,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let view = store.view();
     context.trace(|| match &command.range {
@@ -58,19 +58,19 @@ fn read_watched<W: Watch>(
     });
     // an entry of the row cache is of several SSTables, and a selection judges the rows of each
     if !matches!(command.columns, ColumnFilter::Selected(_))
-        && let Some(stream) = row_cache::read(store, &view, command, context, watch)?
+        && let Some(stream) = row_cache::read(store, &view, command, context, observer)?
     {
         return Ok(stream);
     }
     let stream = match &command.range {
         PartitionRange::Key(key) if has_several(store, &view, key) => {
             if is_by_names(&view, command) {
-                by_names(store, &view, command, context, watch)?
+                by_names(store, &view, command, context, observer)?
             } else {
-                of_partition(store, &view, command, context, watch)?
+                of_partition(store, &view, command, context, observer)?
             }
         }
-        _ => merged(store, &view, command, context, watch)?,
+        _ => merged(store, &view, command, context, observer)?,
     };
     let stream =
         if names::selects_merged(command) { selected(stream, command, SelectedFrom::Memtable) } else { stream };
@@ -99,12 +99,12 @@ fn hash_of(command: &ReadCommand) -> Option<KeyHash> {
     }
 }
 
-fn in_memtables<W: Watch>(
+fn in_memtables<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Vec<Box<dyn PartitionStream>> {
     let lists = view.memtables(store.shards, command).into_iter();
     let stream = |memtables: Vec<Arc<Memtable>>| {
@@ -112,25 +112,25 @@ fn in_memtables<W: Watch>(
             PartitionRange::Key(key) => format!("Merging memtable contents of shard {}", store.shards.of(key.token)),
             PartitionRange::Range { .. } => format!("Merging contents of {} memtables", memtables.len()),
         });
-        let source = watch.memtables(&memtables, view);
+        let source = observer.memtables(&memtables, view);
         let stream = dropped::without_dropped(Box::new(MemtableStream::new(memtables, command)), &view.table);
-        watch.watched(source, selected(stream, command, SelectedFrom::Memtable))
+        observer.wrap_stream(source, selected(stream, command, SelectedFrom::Memtable))
     };
     lists.map(stream).collect()
 }
 
 /// All sources that may have rows of the answer, merged.
-fn merged<W: Watch>(
+fn merged<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    let mut streams = in_memtables(store, view, command, context, watch);
+    let mut streams = in_memtables(store, view, command, context, observer);
     let hash = hash_of(command);
     for sstable in &view.sstables {
-        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+        if let Some(stream) = in_sstable(sstable, command, hash, context, observer)? {
             streams.push(stream);
         }
     }
@@ -143,12 +143,12 @@ const DELETED: &str = "its newest data is older than a deletion of the partition
 /// All sources that may have something of one partition, merged; newest first, until all older
 /// data is deleted. Agrees with
 /// `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndDiskInternal`.
-fn of_partition<W: Watch>(
+fn of_partition<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let mut opened = Vec::new();
     let mut deletion = DeletionTime::LIVE;
@@ -159,16 +159,16 @@ fn of_partition<W: Watch>(
         }
         Ok(())
     };
-    for stream in in_memtables(store, view, command, context, watch) {
+    for stream in in_memtables(store, view, command, context, observer) {
         open(stream, &mut deletion)?;
     }
     let hash = hash_of(command);
     for sstable in &view.sstables {
         if is_deleted(&deletion, sstable) {
-            skip(sstable, DELETED, context, watch);
+            skip(sstable, DELETED, context, observer);
             continue;
         }
-        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+        if let Some(stream) = in_sstable(sstable, command, hash, context, observer)? {
             open(stream, &mut deletion)?;
         }
     }
@@ -192,24 +192,24 @@ fn is_deleted(deletion: &DeletionTime, sstable: &SSTable) -> bool {
 const OLDER: &str = "its newest data is older than what was found";
 
 /// The rows by their names: sources are read newest first, until older ones cannot matter.
-fn by_names<W: Watch>(
+fn by_names<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let mut found = names::Found::new(command, &view.table);
-    for stream in in_memtables(store, view, command, context, watch) {
+    for stream in in_memtables(store, view, command, context, observer) {
         found.add(stream)?;
     }
     let hash = hash_of(command);
     for sstable in &view.sstables {
         if found.is_newer_than(sstable.statistics().stats.max_timestamp) {
-            skip(sstable, OLDER, context, watch);
+            skip(sstable, OLDER, context, observer);
             continue;
         }
-        if let Some(stream) = in_sstable(sstable, command, hash, context, watch)? {
+        if let Some(stream) = in_sstable(sstable, command, hash, context, observer)? {
             found.add(stream)?;
         }
     }
@@ -217,19 +217,19 @@ fn by_names<W: Watch>(
 }
 
 /// The stream of an SSTable that may hold a part of the answer; None: it need not be read.
-fn in_sstable<W: Watch>(
+fn in_sstable<W: ReadObserver>(
     sstable: &Arc<SSTable>,
     command: &ReadCommand,
     hash: Option<KeyHash>,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
     if let Some(reason) = exclusion(sstable, command, hash) {
-        skip(sstable, reason, context, watch);
+        skip(sstable, reason, context, observer);
         return Ok(None);
     }
     context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
-    let stream = watch.sstable(sstable, command, context)?;
+    let stream = observer.sstable(sstable, command, context)?;
     // Cassandra makes a partition in memory of each block of BIG to give its rows backwards
     let is_in_memory = command.reversed && sstable.descriptor().version.format() == Format::Big;
     Ok(Some(selected(stream, command, if is_in_memory { SelectedFrom::Memtable } else { SelectedFrom::SSTable })))
@@ -244,8 +244,8 @@ fn selected(stream: Box<dyn PartitionStream>, command: &ReadCommand, from: Selec
 }
 
 /// Notes an SSTable that is not read. SSTables that are read count themselves.
-fn skip<W: Watch>(sstable: &Arc<SSTable>, reason: &'static str, context: &ReadContext, watch: &mut W) {
-    watch.skipped(sstable, reason);
+fn skip<W: ReadObserver>(sstable: &Arc<SSTable>, reason: &'static str, context: &ReadContext, observer: &mut W) {
+    observer.skipped(sstable, reason);
     ReadStats::add(&context.stats.sstables_considered, 1);
     context.trace(|| format!("SSTable {} skipped: {reason}", sstable.descriptor().prefix()));
 }

@@ -1,12 +1,12 @@
 //! SSTables that come from other nodes: written while they come, in the table all at once.
 //!
-//! 1. [`Receiving::begin`] opens a transaction of the table's files.
+//! 1. [`ReceivedSSTables::begin`] opens a transaction of the table's files.
 //! 2. Each file that comes is written on its own, several at the same time: partitions
-//!    ([`Receiving::write_rows`]) or whole components ([`Receiving::whole`]). After a crash no
-//!    file of them is left.
-//! 3. [`Receiving::finish`] compares them with the schema, opens them, writes the entries of their
-//!    rows to the table's indexes (`crate::index::arriving`), and commits; from then on reads see
-//!    all of them, by the indexes too. A crash leaves all of that or no row.
+//!    ([`ReceivedSSTables::write_rows`]) or whole components ([`ReceivedSSTables::whole`]). After
+//!    a crash no file of them is left.
+//! 3. [`ReceivedSSTables::finish`] compares them with the schema, opens them, writes the entries
+//!    of their rows to the indexes of the table (`crate::index::prefill`), and commits; from then
+//!    on reads see all of them, by the indexes too. A crash leaves all of that or no row.
 //!
 //! A TRUNCATE that begins on this node after the sender has told of its files removes their rows:
 //! the sender had read all of them before ([`IfTruncated`] says what becomes of the stream). Rows
@@ -15,10 +15,10 @@
 //! its SSTables. The timestamps of cells are not looked at, because clients choose them. Cassandra
 //! adds everything that comes after the TRUNCATE.
 //!
-//! Where rows have to pass the path of writes instead, [`Receiving::readers`] gives them, and
-//! [`Receiving::abandon`] removes the files behind it. A stream that is given up leaves the table
-//! as it was. SSTables that come whole keep their bytes; level and repair state, which are the
-//! stream's to say, are written anew into Statistics.db. Agrees with
+//! Where rows have to pass the path of writes instead, [`ReceivedSSTables::readers`] gives them,
+//! and [`ReceivedSSTables::abandon`] removes the files behind it. A stream that is given up leaves
+//! the table as it was. SSTables that come whole keep their bytes; the stream says their level and
+//! repair state, which are written anew into Statistics.db. Agrees with
 //! `org.apache.cassandra.db.streaming.CassandraStreamReceiver`.
 
 mod whole;
@@ -38,8 +38,8 @@ use crate::import;
 use crate::index;
 use crate::inherited::Inherited;
 use crate::table::TableStore;
-use crate::table::incoming::Incoming;
-pub use crate::table::{Moment, Since};
+use crate::table::incoming::IncomingChange;
+pub use crate::table::{TruncationEpoch, TruncationEffect};
 pub use whole::WholeSSTable;
 
 /// The properties of an SSTable at its sender that it keeps here.
@@ -63,14 +63,14 @@ pub enum IfTruncated {
 }
 
 /// The SSTables of one table that come in one session.
-pub struct Receiving {
+pub struct ReceivedSSTables {
     store: Arc<TableStore>,
     /// The moment of this engine at which the sender told of the files.
-    announced: Moment,
+    announced: TruncationEpoch,
     if_truncated: IfTruncated,
     files: Mutex<Files>,
     /// The last field, which goes behind the files.
-    _counted: Incoming,
+    _counted: IncomingChange,
 }
 
 #[derive(Default)]
@@ -103,16 +103,16 @@ impl ReceivedRows {
 /// partition. The sender's number is not trusted with more memory.
 const KEYS_MAX: usize = 1 << 26;
 
-impl Receiving {
-    /// Begins; nothing is written yet. `announced`: a moment of this engine ([`Engine::moment`])
-    /// at which the sender had read all rows that it sends.
+impl ReceivedSSTables {
+    /// Begins; nothing is written yet. `announced`: the moment of this engine
+    /// ([`Engine::truncation_epoch`]) at which the sender had read all rows that it sends.
     pub fn begin(
         engine: &Engine,
         store: &Arc<TableStore>,
-        announced: Moment,
+        announced: TruncationEpoch,
         if_truncated: IfTruncated,
     ) -> Result<Self, StorageError> {
-        let counted = Incoming::begin(store)?;
+        let counted = IncomingChange::begin(store)?;
         let transaction = files::begin(engine, store, Operation::Write)?;
         let files = Mutex::new(Files { transaction: Some(transaction), done: Vec::new() });
         Ok(Self { store: Arc::clone(store), announced, if_truncated, files, _counted: counted })
@@ -194,7 +194,7 @@ impl Receiving {
                 }
             }
             if let Some(partition) = rows.partition.take() {
-                partition.end(writer, &engine.options.guards.in_force().partitions)?;
+                partition.end(writer, &engine.options.guards.values().partitions)?;
             }
         }
     }
@@ -261,14 +261,14 @@ impl Receiving {
     pub async fn finish(self, engine: &Arc<Engine>) -> Result<usize, StorageError> {
         let store = Arc::clone(&self.store);
         let (of_job, this) = (Arc::clone(engine), self);
-        let opened = job(engine, move || (this.readers(&of_job), this)).await?;
+        let opened = run_blocking(engine, move || (this.readers(&of_job), this)).await?;
         let this = opened.1;
         let filled = match opened.0 {
-            Ok(sstables) => index::arriving::fill(engine, &store, &sstables).await.map(|filled| (sstables, filled)),
+            Ok(sstables) => index::prefill::fill(engine, &store, &sstables).await.map(|filled| (sstables, filled)),
             Err(error) => Err(error),
         };
         let of_job = Arc::clone(engine);
-        job(engine, move || match filled {
+        run_blocking(engine, move || match filled {
             Ok((sstables, filled)) => this.publish(&of_job, sstables, &filled),
             Err(error) => {
                 this.abandon();
@@ -280,11 +280,11 @@ impl Receiving {
 
     /// The effect of truncations of this node on the rows that come. Err: the rows may not be
     /// added, because the table was dropped, or truncated if that is a failure.
-    pub fn standing(&self) -> Result<Since, StorageError> {
+    pub fn truncation_effect(&self) -> Result<TruncationEffect, StorageError> {
         let store = &self.store;
-        let why = match (store.is_closed(), store.since(self.announced), self.if_truncated) {
+        let why = match (store.is_closed(), store.truncation_effect(self.announced), self.if_truncated) {
             (true, _, _) => "dropped",
-            (false, Since::Begun | Since::Removed, IfTruncated::Fail) => "truncated",
+            (false, TruncationEffect::Begun | TruncationEffect::Removed, IfTruncated::Fail) => "truncated",
             (false, since, _) => return Ok(since),
         };
         Err(StorageError::Refused { why: format!("{} was {why} meanwhile", store.name()) })
@@ -293,7 +293,7 @@ impl Receiving {
     /// Readers of the SSTables that have come, which are not in the table; compared with the
     /// schema. None where a TRUNCATE has removed the rows.
     pub fn readers(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
-        if self.standing()? == Since::Removed {
+        if self.truncation_effect()? == TruncationEffect::Removed {
             return Ok(Vec::new());
         }
         let store = &self.store;
@@ -313,7 +313,7 @@ impl Receiving {
         self,
         engine: &Engine,
         sstables: Vec<Arc<SSTable>>,
-        filled: &index::arriving::Filled,
+        filled: &index::prefill::FilledIndexes,
     ) -> Result<usize, StorageError> {
         let store = Arc::clone(&self.store);
         let Files { transaction, done } = std::mem::take(&mut *self.files());
@@ -329,17 +329,17 @@ impl Receiving {
         engine: &Engine,
         transaction: &mut Transaction,
         (sstables, came): (Vec<Arc<SSTable>>, usize),
-        filled: &index::arriving::Filled,
+        filled: &index::prefill::FilledIndexes,
     ) -> Result<usize, StorageError> {
         let store = &self.store;
-        self.standing()?;
+        self.truncation_effect()?;
         for sstable in &sstables {
             index::attached::components::complete(engine, store, sstable)?;
         }
-        let held = import::doubt_durably(engine, store, &filled.lacking(store))?;
+        let held = import::doubt_durably(engine, store, &filled.missing_indexes(store))?;
         let added = self.add(transaction, sstables, came)?;
         // indexes that were created since the entries were written are made again with the new rows
-        index::build::make_again(engine, store, &filled.lacking(store), held);
+        index::build::request_rebuild(engine, store, &filled.missing_indexes(store), held);
         Ok(added)
     }
 
@@ -354,7 +354,7 @@ impl Receiving {
     ) -> Result<usize, StorageError> {
         let store = &self.store;
         let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-        if self.standing()? == Since::Removed {
+        if self.truncation_effect()? == TruncationEffect::Removed {
             tracing::info!(
                 table = store.name(),
                 sstables = came,
@@ -374,7 +374,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for ReceivedSSTables {
     /// Gives up the files that were not added.
     fn drop(&mut self) {
         if let Some(transaction) = std::mem::take(&mut *self.files()).transaction {
@@ -411,7 +411,7 @@ fn check_columns(header: &Header, store: &TableStore) -> Result<(), StorageError
 }
 
 /// Runs a job that may wait for the disk on a thread for such jobs.
-async fn job<T: Send + 'static>(engine: &Engine, job: impl FnOnce() -> T + Send + 'static) -> Result<T, StorageError> {
+async fn run_blocking<T: Send + 'static>(engine: &Engine, job: impl FnOnce() -> T + Send + 'static) -> Result<T, StorageError> {
     let done = engine.env.blocking_long("stream", job).await;
     done.map_err(|full| StorageError::Refused { why: full.to_string() })
 }

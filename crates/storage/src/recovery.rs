@@ -6,7 +6,7 @@
 //!    is replayed.
 //! 3. The schema is read from them; its tables are opened. The log of this process begins behind
 //!    every segment that their SSTables name.
-//! 4. The rest of the log is replayed ([`replaying`]), without what SSTables hold already (their
+//! 4. The rest of the log is replayed ([`replayer`]), without what SSTables hold already (their
 //!    statistics say so) and what was truncated since. What was replayed is in memtables, as if it
 //!    had just been written; its segments stay until those are flushed. Where it is more than
 //!    memtables may hold, tables are flushed in between.
@@ -16,9 +16,9 @@
 //! keeps in memory what was replayed.
 
 mod left_out;
-mod replaying;
+mod replayer;
 mod round;
-mod treatment;
+mod table_replay;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,10 +35,10 @@ use crate::error::StorageError;
 use crate::log_intervals::Interval;
 use crate::memory::MemtableMemory;
 use crate::options::{DiskFailurePolicy, EngineOptions};
-use crate::restore_point::{self, Filter};
+use crate::restore_point::{self, RestoreFilter};
 use crate::shards::Shards;
 use crate::table::TableStore;
-use crate::truncation_records::{Truncation, is_first};
+use crate::truncation_records::{Truncation, is_replayed_first};
 use crate::{files, layout, log_intervals, opening, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
@@ -77,7 +77,7 @@ struct Recovery<'a> {
     /// Tables whose schema cannot be read, each with the reason; empty where the start goes on
     /// without what the log has of them.
     left_out: BTreeMap<TableId, String>,
-    filter: Filter,
+    filter: RestoreFilter,
     shards: Shards,
     /// The greatest timestamp in the log's records of the first tables; None: there are none.
     replayed_timestamp: Option<i64>,
@@ -108,7 +108,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         truncated: BTreeMap::new(),
         persisted: BTreeMap::new(),
         left_out: BTreeMap::new(),
-        filter: Filter::of(env, &options),
+        filter: RestoreFilter::of(env, &options),
         shards: Shards::at_least(options.shards),
         replayed_timestamp: None,
         recovered: Recovered::default(),
@@ -236,14 +236,14 @@ impl Recovery<'_> {
     }
 
     fn local(&self) -> Option<&Arc<TableStore>> {
-        self.tables.values().find(|store| truncation_records::is_here(&store.table()))
+        self.tables.values().find(|store| truncation_records::is_system_local(&store.table()))
     }
 
     /// The truncations that `system.local` has now, without those after a point that is restored.
     fn truncations(&self) -> Result<BTreeMap<TableId, Truncation>, StorageError> {
         let Some(local) = self.local() else { return Ok(BTreeMap::new()) };
         let mut truncations = truncation_records::read(local, self.env.clock.now_seconds())?;
-        truncations.retain(|_, truncation| self.filter.keeps(truncation));
+        truncations.retain(|_, truncation| self.filter.keeps_truncation(truncation));
         Ok(truncations)
     }
 
@@ -251,7 +251,7 @@ impl Recovery<'_> {
     /// restored; else empty.
     fn read_truncations(&mut self, known: BTreeMap<TableId, Truncation>) -> Result<(), StorageError> {
         let mut truncations = self.truncations()?;
-        truncations.retain(|id, truncation| self.filter.counts(truncation, known.get(id)));
+        truncations.retain(|id, truncation| self.filter.counts_truncation(truncation, known.get(id)));
         for (id, truncation) in known {
             truncations.entry(id).or_insert(truncation);
         }
@@ -293,7 +293,7 @@ impl Recovery<'_> {
     /// back while no process ran. Otherwise an earlier DROP would win over an ADD that follows it,
     /// and truncated rows would be replayed.
     fn last_timestamp(&self) -> Option<i64> {
-        let first = self.tables.values().filter(|store| is_first(&store.table()));
+        let first = self.tables.values().filter(|store| is_replayed_first(&store.table()));
         let views: Vec<_> = first.map(|store| store.view()).collect();
         let sstables = views.iter().flat_map(|view| &view.sstables);
         let of_sstables = sstables.map(|sstable| sstable.statistics().stats.max_timestamp);

@@ -3,9 +3,9 @@
 //!
 //! A session takes the unrepaired data of its ranges. An SSTable of which all is in the ranges only
 //! gets other statistics (`pendingRepair`); another one is written as two, in one transaction
-//! (`crate::compaction`, `Work::SetApart`). SSTables of a session are compacted among themselves
-//! alone (`crate::inherited::RepairState`). How sessions have ended is not known here: the caller
-//! says it. Agrees with `org.apache.cassandra.db.repair.PendingAntiCompaction` and
+//! (`crate::compaction`, `Work::Anticompact`). SSTables of a session are compacted among
+//! themselves alone (`crate::inherited::RepairState`). How sessions have ended is not known here:
+//! the caller says it. Agrees with `org.apache.cassandra.db.repair.PendingAntiCompaction` and
 //! `PendingRepairManager`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,11 @@ use sstable::SSTable;
 use types::timeuuid::uuid_text;
 
 use crate::compaction::choice::{take_free, unmark};
-use crate::compaction::restate::{Restatement, restate};
+use crate::compaction::rewrite_statistics::{StatisticsChange, rewrite_statistics};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::inherited::RepairState;
-use crate::requests::operations::{Apart, Operation, Status, Work};
+use crate::requests::operations::{AnticompactedRanges, Operation, Status, Work};
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 
@@ -49,16 +49,16 @@ fn session_of(sstable: &SSTable) -> Option<Session> {
     sstable.statistics().stats.pending_repair
 }
 
-fn is_within(sstable: &SSTable, apart: &Apart) -> bool {
-    !sstable.has_tokens() || apart.ranges.contain_some(sstable.first_key().token, sstable.last_key().token)
+fn is_within(sstable: &SSTable, apart: &AnticompactedRanges) -> bool {
+    !sstable.has_tokens() || apart.ranges.contains_any(sstable.first_key().token, sstable.last_key().token)
 }
 
 /// Puts the unrepaired data of a session's ranges apart. Err: some of the data may be apart
 /// already, and has to be released.
-pub async fn set_apart(
+pub async fn anticompact(
     engine: &Engine,
     store: &Arc<TableStore>,
-    apart: &Arc<Apart>,
+    apart: &Arc<AnticompactedRanges>,
     is_finalized: impl Fn(&Session) -> bool,
 ) -> Result<(), StorageError> {
     engine.flush(store).await?;
@@ -70,8 +70,8 @@ pub async fn set_apart(
     };
     let operation = Operation {
         select: Box::new(select),
-        apart: Some(Arc::clone(apart)),
-        ..Operation::new(Kind::Anticompaction, Work::SetApart, 0)
+        anticompacted: Some(Arc::clone(apart)),
+        ..Operation::new(Kind::Anticompaction, Work::Anticompact, 0)
     };
     match engine.operate(store, operation).await?.status {
         // another session may have come between
@@ -88,7 +88,7 @@ pub async fn set_apart(
 }
 
 /// Checks that all data of a session's ranges may be put apart.
-fn check_free(store: &TableStore, apart: &Apart, is_finalized: &impl Fn(&Session) -> bool) -> Result<(), StorageError> {
+fn check_free(store: &TableStore, apart: &AnticompactedRanges, is_finalized: &impl Fn(&Session) -> bool) -> Result<(), StorageError> {
     let id = uuid_text(&apart.session);
     if let [left_out, ..] = store.left_out().as_slice() {
         let why = format!("an SSTable of {} cannot be read: {}", store.name(), left_out.why);
@@ -136,7 +136,7 @@ pub fn release(
     for sstable in &free {
         // a session never goes back: what has ended when the SSTable was taken has ended now
         let Some(at) = repaired_at(sstable) else { continue };
-        if let Err(error) = restate(engine, store, sstable, Restatement::Repaired(at)) {
+        if let Err(error) = rewrite_statistics(engine, store, sstable, StatisticsChange::Repaired(at)) {
             failure.get_or_insert(error);
         }
     }

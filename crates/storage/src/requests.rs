@@ -2,11 +2,11 @@
 //! for them.
 //!
 //! The steps of a task are in the module of its work (`crate::flusher`, `compactor`,
-//! `index::build`, `drops`, `keeper`) and take the engine; a caller only needs the request.
+//! `index::build`, `drops`, `cache_saver`) and take the engine; a caller only needs the request.
 
 pub mod drops;
 pub mod flushes;
 pub mod index_builds;
 pub mod operations;
 pub mod progress;
-pub mod saving;
+pub mod cache_saver;

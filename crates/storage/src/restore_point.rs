@@ -20,7 +20,7 @@ use crate::commitlog::{LogPosition, RestorePoint};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::options::EngineOptions;
-use crate::truncation_records::{Truncation, is_first};
+use crate::truncation_records::{Truncation, is_replayed_first};
 
 /// The file beside the segments that notes the restored point, and the first segment that was
 /// written after the restore.
@@ -30,13 +30,13 @@ const NOTE_FILE: &str = "restored_to_point_in_time";
 const NOTE_LEN_MAX: u64 = 100;
 
 /// The records and truncations that a start leaves out.
-pub(crate) struct Filter {
+pub(crate) struct RestoreFilter {
     point: RestorePoint,
     /// Id of the first segment that was written after this point was restored.
     later: u64,
 }
 
-impl Filter {
+impl RestoreFilter {
     /// The filter of the options, and of the note of an earlier start.
     pub(crate) fn of(env: &Env, options: &EngineOptions) -> Self {
         let point = options.commitlog.restore_point.clone();
@@ -49,7 +49,7 @@ impl Filter {
                 "restore_point_in_time is set (commitlog_archiving.properties): take it away once the node is restored"
             );
         }
-        Filter { point, later }
+        RestoreFilter { point, later }
     }
 
     /// Whether the filter changes which records are replayed.
@@ -81,12 +81,12 @@ impl Filter {
     /// Whether a truncation counts in the replay. For restored SSTables only `known` counts, which
     /// they name themselves; for SSTables that were written after the restore the records of that
     /// time count.
-    pub(crate) fn counts(&self, truncation: &Truncation, known: Option<&Truncation>) -> bool {
+    pub(crate) fn counts_truncation(&self, truncation: &Truncation, known: Option<&Truncation>) -> bool {
         !self.restores() || truncation.position.segment >= self.later || known == Some(truncation)
     }
 
     /// Whether a truncation was before the point, and counts.
-    pub(crate) fn keeps(&self, truncation: &Truncation) -> bool {
+    pub(crate) fn keeps_truncation(&self, truncation: &Truncation) -> bool {
         self.point.micros.is_none_or(|micros| truncation.at_millis <= micros / 1000)
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     }
     // a truncation that was replayed becomes known to the next start once it is in an SSTable: that
     // is after the rows are
-    let (first, others): (Vec<_>, Vec<_>) = engine.tables().into_iter().partition(|store| is_first(&store.table()));
+    let (first, others): (Vec<_>, Vec<_>) = engine.tables().into_iter().partition(|store| is_replayed_first(&store.table()));
     for store in others.iter().chain(&first) {
         crate::flush::flush_at_start(engine, store)?;
     }
@@ -119,6 +119,6 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     if note(&engine.env, options).is_some_and(|(noted, _)| noted == micros) {
         return Ok(());
     }
-    let text = format!("{micros} {}\n", engine.log.first_own());
+    let text = format!("{micros} {}\n", engine.log.first_new_segment());
     engine.env.disk.replace_file(&path, text.as_bytes()).map_err(|error| StorageError::io(&path, &error))
 }

@@ -71,7 +71,7 @@ pub fn change<R>(
     let written = mutations(engine, &difference(&before, &after), timestamp)?;
     stored.merge(&written);
     let after = Schema { version: stored.version(engine.env.clock.now_seconds()), ..after };
-    bring_about(engine, before, after, written).map(Ok)
+    store_and_apply(engine, before, after, written).map(Ok)
 }
 
 /// Refuses a table that is new where the stored schema has one of its name that is left out,
@@ -141,14 +141,14 @@ pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>
         return Ok(None);
     }
     let loaded = before.with_rows(&touched, &stored.rows(Some(&touched), now));
-    schema_tables::tell(&loaded.ignored, &loaded.unreadable);
+    schema_tables::log_ignored_parts(&loaded.ignored, &loaded.unreadable);
     let redefined = index::built::without_redefined(&before, &loaded.schema);
     if let Some(without) = redefined.or_else(|| without_replaced(engine, &before, &loaded.schema)) {
-        let changed = bring_about(engine, before, without, Vec::new())?;
+        let changed = store_and_apply(engine, before, without, Vec::new())?;
         return Ok(Some(Changed { continues: true, ..changed }));
     }
     let after = Schema { version: stored.version(now), ..loaded.schema };
-    bring_about(engine, before, after, received).map(Some)
+    store_and_apply(engine, before, after, received).map(Some)
 }
 
 /// All rows of the schema tables, deletions included, as one mutation for each keyspace: the
@@ -164,7 +164,7 @@ fn stored(engine: &Engine) -> Result<StoredSchema, StorageError> {
 }
 
 /// Stores a change and puts it in force.
-fn bring_about(
+fn store_and_apply(
     engine: &Engine,
     before: Arc<Schema>,
     after: Schema,
@@ -193,23 +193,23 @@ fn bring_about(
 
 /// Tables that are opened before the change is stored, because opening them needs the disk and may
 /// fail. Directories of new tables stay if the change then fails.
-struct Prepared {
+struct PreparedTables {
     /// Tables that are new.
     new: Vec<Arc<TableStore>>,
     /// Tables that are altered.
-    altered: Vec<Altered>,
+    altered: Vec<AlteredTable>,
 }
 
 /// A table that is altered, what it becomes, and its indexes then.
-struct Altered {
+struct AlteredTable {
     store: Arc<TableStore>,
     table: Arc<TableMetadata>,
     indexes: Vec<Arc<IndexStore>>,
 }
 
-fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared, StorageError> {
+fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<PreparedTables, StorageError> {
     let tables = engine.tables.load();
-    let mut prepared = Prepared { new: Vec::new(), altered: Vec::new() };
+    let mut prepared = PreparedTables { new: Vec::new(), altered: Vec::new() };
     let (env, options, caches, memory) = (&engine.env, &engine.options, &engine.caches, &engine.memory);
     let stored = after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
     for table in stored.flat_map(|keyspace| keyspace.tables.values()) {
@@ -221,9 +221,9 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
                 let old = before.table_by_id(table.id);
                 old.map_or(Ok(()), |old| clear_places(engine, old, table, &store.directories))?;
                 let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
-                opening::tell_unknown(table);
+                opening::warn_of_unknown_classes(table);
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
-                prepared.altered.push(Altered { store, table, indexes });
+                prepared.altered.push(AlteredTable { store, table, indexes });
             }
             (_, None) => {
                 let places = layout::table_directories(env, options, table);
@@ -332,7 +332,7 @@ fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosit
         return Ok(None);
     }
     // a node that only reads has the rows in memory: clients find the schema there
-    let logged = (!engine.options.read_only).then_some(write::Join::Beside);
+    let logged = (!engine.options.read_only).then_some(write::LogAtomicity::EachRecord);
     let store_of = |update: &rows::PartitionUpdate| {
         engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })
     };
@@ -342,10 +342,10 @@ fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosit
 }
 
 /// Puts a stored change in force; gives the tables and indexes that are dropped by it.
-fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<Arc<TableStore>> {
+fn apply_to_tables(engine: &Engine, after: &Schema, prepared: PreparedTables) -> Vec<Arc<TableStore>> {
     let mut tables = engine.tables.load().in_order().clone();
     let mut dropped = Vec::new();
-    for Altered { store, table, indexes } in prepared.altered {
+    for AlteredTable { store, table, indexes } in prepared.altered {
         let (view, old_size) = (store.view(), store.view().active_size());
         match store.switch_memtables(table, Some(indexes), || engine.log.position()) {
             Some(set) => engine.flusher.request_set(&store, set, None),

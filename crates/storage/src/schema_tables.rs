@@ -55,12 +55,12 @@ fn read_table(
 /// The schema as stored, still without its version, and what of it cannot be read.
 pub fn load(stored: &StoredSchema, now: u32) -> LoadedSchema {
     let loaded = Schema::from_rows(stored.rows(None, now), None);
-    tell(&loaded.ignored, &loaded.unreadable);
+    log_ignored_parts(&loaded.ignored, &loaded.unreadable);
     loaded
 }
 
 /// Logs which parts of the stored schema are not in force.
-pub fn tell(ignored: &[String], unreadable: &[String]) {
+pub fn log_ignored_parts(ignored: &[String], unreadable: &[String]) {
     for ignored in ignored {
         tracing::warn!(%ignored, "a part of the stored schema is not executed yet and left as it is");
     }

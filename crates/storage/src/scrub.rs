@@ -11,7 +11,7 @@
 //! count less. Agrees with `org.apache.cassandra.io.sstable.format.SortedTableScrubber`; the
 //! losses are told to the operator who asked, too.
 
-mod sound;
+mod validity;
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub struct Scrub {
     outputs: Vec<FinishedSSTable>,
     partition: Option<PendingPartition>,
     /// Rows that were left out because of their values.
-    unsound: u64,
+    invalid_rows: u64,
     /// Partitions of which nothing was kept.
     empty: u64,
     bytes: u64,
@@ -95,7 +95,7 @@ impl Scrub {
         };
         let file = descriptor.path(Component::Data);
         let length = engine.env.disk.file_len(&file).map_err(|error| StorageError::io(&file, &error))?;
-        crate::compaction::room::check(engine, store, length)?;
+        crate::compaction::disk_space::check(engine, store, length)?;
         tracing::info!(table = store.name(), bytes = length, "Scrubbing {}", file.display());
         let stream = SalvageStream::open(&engine.env, &descriptor, Some(&store.table()))?;
         files::check_header(stream.header(), &store.table(), &file)?;
@@ -118,7 +118,7 @@ impl Scrub {
             writer: None,
             outputs: Vec::new(),
             partition: None,
-            unsound: 0,
+            invalid_rows: 0,
             empty: 0,
             bytes: 0,
         })
@@ -155,7 +155,7 @@ impl Scrub {
     /// A head of which only a sound static row is written.
     fn admit(&mut self, mut head: PartitionHead) -> PartitionHead {
         let table = self.stream.table();
-        let wrong = head.static_row.as_ref().and_then(|row| sound::unsound_row(table, row)).map(str::to_owned);
+        let wrong = head.static_row.as_ref().and_then(|row| validity::invalid_column_of_row(table, row)).map(str::to_owned);
         if let Some(column) = wrong.filter(|_| self.options.validate) {
             self.leave_out(&column, &head.key.key);
             head.static_row = None;
@@ -164,7 +164,7 @@ impl Scrub {
     }
 
     fn leave_out(&mut self, column: &str, key: &[u8]) {
-        self.unsound += 1;
+        self.invalid_rows += 1;
         tracing::warn!(
             table = self.store.name(),
             sstable = self.descriptor.prefix(),
@@ -188,7 +188,7 @@ impl Scrub {
     fn is_damaged(&self) -> bool {
         let report = self.stream.report();
         let lost = report.bytes_lost + report.partitions_cut + report.partitions_lost + report.rows_out_of_order;
-        lost + self.unsound > 0
+        lost + self.invalid_rows > 0
     }
 
     /// One step: a head, an unfiltered or the end of a pass. False: all is done.
@@ -199,7 +199,7 @@ impl Scrub {
         if let Some(mut partition) = self.partition.take() {
             match self.stream.next_unfiltered()? {
                 Some(unfiltered) => {
-                    let wrong = sound::unsound(self.stream.table(), &unfiltered).map(str::to_owned);
+                    let wrong = validity::invalid_column(self.stream.table(), &unfiltered).map(str::to_owned);
                     if let Some(column) = wrong.filter(|_| self.options.validate) {
                         self.leave_out(&column, partition.key());
                     } else if let Some(writer) = &mut self.writer {
@@ -211,7 +211,7 @@ impl Scrub {
                 None => {
                     if let Some(writer) = &mut self.writer {
                         let before = writer.partition_count();
-                        partition.end(writer, &self.engine.options.guards.in_force().partitions)?;
+                        partition.end(writer, &self.engine.options.guards.values().partitions)?;
                         self.empty += u64::from(writer.partition_count() == before);
                     }
                 }
@@ -261,11 +261,11 @@ impl Scrub {
     fn lines(&self, outputs: usize) -> Vec<String> {
         let (report, file) = (self.stream.report(), self.descriptor.path(Component::Data));
         let mut lines = lost_lines(&file.display().to_string(), report);
-        if self.unsound > 0 {
+        if self.invalid_rows > 0 {
             lines.push(format!(
                 "{}: {} rows left out for values that are none of their types",
                 file.display(),
-                self.unsound
+                self.invalid_rows
             ));
         }
         let done = format!(

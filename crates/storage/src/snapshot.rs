@@ -14,7 +14,7 @@ use sstable::{Component, SSTable};
 
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::files::KeptFiles;
+use crate::files::FileRetention;
 use crate::table::TableStore;
 use crate::{files, layout};
 
@@ -84,16 +84,16 @@ pub fn take_of_many(engine: &Engine, store: &Arc<TableStore>, tag: &str, from: u
     // before the SSTables are known, so that no record behind them is in an earlier segment: rows
     // that came since the flush, and all of the memtables where nothing was flushed
     let segment = engine.log.first_needed_by(store.id);
-    let _kept = KeptFiles::of(store);
+    let _kept = FileRetention::of(store);
     let view = store.view();
-    let mut links = Links { engine, tag, places: BTreeMap::new() };
+    let mut links = SnapshotLinks { engine, tag, places: BTreeMap::new() };
     let mut data_files = Vec::new();
     for sstable in &view.sstables {
         links.link(sstable)?;
         data_files.push(sstable.descriptor().file_name(Component::Data));
     }
     for index in view.indexes.iter() {
-        let _kept = KeptFiles::of(&index.store);
+        let _kept = FileRetention::of(&index.store);
         for sstable in &index.store.view().sstables {
             links.link(sstable)?;
             data_files.push(name_in_table(&index.store.directory, sstable));
@@ -106,7 +106,7 @@ pub fn take_of_many(engine: &Engine, store: &Arc<TableStore>, tag: &str, from: u
     let created = engine.env.clock.now_micros();
     let manifest = serde_json::json!({
         "files": data_files,
-        "created_at": iso(created),
+        "created_at": format_iso8601(created),
         "expires_at": null,
         "ephemeral": false,
         // Cassandra passes this over; a restore to a point in time needs the segments from this on
@@ -120,28 +120,28 @@ pub fn take_of_many(engine: &Engine, store: &Arc<TableStore>, tag: &str, from: u
 
 /// The links of a snapshot. Each directory is listed, made and synced once, whatever the number of
 /// SSTables: a sync of a directory makes all names in it durable.
-struct Links<'a> {
+struct SnapshotLinks<'a> {
     engine: &'a Engine,
     tag: &'a str,
     /// The parts of the snapshot by the directory of their SSTables.
-    places: BTreeMap<PathBuf, Place>,
+    places: BTreeMap<PathBuf, SnapshotDirectory>,
 }
 
 /// A directory of SSTables, and its part of a snapshot.
-struct Place {
+struct SnapshotDirectory {
     /// Names of the files in the directory.
     files: BTreeSet<String>,
     /// The directory of the links.
     target: PathBuf,
 }
 
-impl Links<'_> {
+impl SnapshotLinks<'_> {
     /// Links the files of an SSTable, which the caller keeps from being removed.
     fn link(&mut self, sstable: &SSTable) -> Result<(), StorageError> {
         let directory = &sstable.descriptor().directory;
         let place = match self.places.entry(directory.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Place::open(self.engine, directory, self.tag)?),
+            Entry::Vacant(new) => new.insert(SnapshotDirectory::open(self.engine, directory, self.tag)?),
         };
         for name in files::file_names(&place.files, sstable) {
             match self.engine.env.disk.hard_link(&directory.join(name), &place.target.join(name)) {
@@ -154,13 +154,13 @@ impl Links<'_> {
     }
 
     fn sync(&self) -> Result<(), StorageError> {
-        self.places.values().try_for_each(|Place { target, .. }| {
+        self.places.values().try_for_each(|SnapshotDirectory { target, .. }| {
             self.engine.env.disk.sync_dir(target).map_err(|error| StorageError::io(target, &error))
         })
     }
 }
 
-impl Place {
+impl SnapshotDirectory {
     fn open(engine: &Engine, directory: &Path, tag: &str) -> Result<Self, StorageError> {
         let target = make_directory(engine, directory, tag)?;
         let entries = engine.env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
@@ -206,7 +206,7 @@ fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
 /// The directories of a table in the data directories, even if the node does not have the table
 /// any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TablePlace {
+pub struct TableDirectories {
     /// The name of the keyspace's directory.
     pub keyspace: String,
     /// The table's name.
@@ -218,7 +218,7 @@ pub struct TablePlace {
     pub directories: Vec<PathBuf>,
 }
 
-impl TablePlace {
+impl TableDirectories {
     fn of(store: &TableStore) -> Self {
         let table = store.table();
         Self {
@@ -232,12 +232,12 @@ impl TablePlace {
 
 /// All directories of tables in the data directories, by keyspace, table and id. Those of tables
 /// that were dropped stay as long as they have snapshots.
-pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
+pub fn places(engine: &Engine) -> Result<Vec<TableDirectories>, StorageError> {
     let disk = &engine.env.disk;
     let mut found: BTreeMap<(String, String, String), Vec<PathBuf>> = BTreeMap::new();
     // tables that are opened in snapshots and copies lie elsewhere
     for store in engine.tables() {
-        let TablePlace { keyspace, table, table_id, directories } = TablePlace::of(&store);
+        let TableDirectories { keyspace, table, table_id, directories } = TableDirectories::of(&store);
         found.insert((keyspace, table, table_id), directories);
     }
     for data in engine.options.data_directories.iter().chain(&engine.options.system_directory) {
@@ -257,7 +257,7 @@ pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
             }
         }
     }
-    let place = |((keyspace, table, table_id), directories)| TablePlace { keyspace, table, table_id, directories };
+    let place = |((keyspace, table, table_id), directories)| TableDirectories { keyspace, table, table_id, directories };
     Ok(found.into_iter().map(place).collect())
 }
 
@@ -274,11 +274,11 @@ fn directories(disk: &dyn Disk, above: &Path) -> Result<Vec<String>, StorageErro
 
 /// The snapshots of a table.
 pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, StorageError> {
-    list_at(engine, &TablePlace::of(store))
+    list_at(engine, &TableDirectories::of(store))
 }
 
 /// The snapshots in the directories of a table.
-pub fn list_at(engine: &Engine, place: &TablePlace) -> Result<Vec<Snapshot>, StorageError> {
+pub fn list_at(engine: &Engine, place: &TableDirectories) -> Result<Vec<Snapshot>, StorageError> {
     let mut found: Vec<Snapshot> = Vec::new();
     for directory in &place.directories {
         for snapshot in list_in(engine, place, directory)? {
@@ -295,7 +295,7 @@ pub fn list_at(engine: &Engine, place: &TablePlace) -> Result<Vec<Snapshot>, Sto
     Ok(found)
 }
 
-fn list_in(engine: &Engine, place: &TablePlace, directory: &Path) -> Result<Vec<Snapshot>, StorageError> {
+fn list_in(engine: &Engine, place: &TableDirectories, directory: &Path) -> Result<Vec<Snapshot>, StorageError> {
     let disk = &engine.env.disk;
     let above = directory.join(layout::SNAPSHOTS);
     let io = |error: std::io::Error| StorageError::io(&above, &error);
@@ -316,7 +316,7 @@ fn list_in(engine: &Engine, place: &TablePlace, directory: &Path) -> Result<Vec<
                 true_size += length;
             }
         }
-        let TablePlace { keyspace, table, table_id, .. } = place.clone();
+        let TableDirectories { keyspace, table, table_id, .. } = place.clone();
         let created_at = created_at(engine, &snapshot);
         found.push(Snapshot { tag, keyspace, table, table_id, directory: snapshot, size, true_size, created_at });
     }
@@ -340,19 +340,19 @@ pub fn time_of_manifest(text: &[u8]) -> Option<i64> {
 
 /// Removes a snapshot of a table, or all of them without a tag. Gives how many there were.
 pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<usize, StorageError> {
-    clear_at(engine, &TablePlace::of(store), tag)
+    clear_at(engine, &TableDirectories::of(store), tag)
 }
 
 /// Does the work of [`clear`] in the directories of a table. Those of a table that the node does
 /// not have any more are removed when nothing is left in them.
-pub fn clear_at(engine: &Engine, place: &TablePlace, tag: Option<&str>) -> Result<usize, StorageError> {
+pub fn clear_at(engine: &Engine, place: &TableDirectories, tag: Option<&str>) -> Result<usize, StorageError> {
     clear_where(engine, place, |snapshot| tag.is_none_or(|tag| tag == snapshot.tag))
 }
 
 /// Does the work of [`clear_at`] for the snapshots that meet a condition.
 pub fn clear_where(
     engine: &Engine,
-    place: &TablePlace,
+    place: &TableDirectories,
     is_meant: impl Fn(&Snapshot) -> bool,
 ) -> Result<usize, StorageError> {
     let disk = &engine.env.disk;
@@ -392,7 +392,7 @@ fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
 }
 
 /// A time as `2026-11-21T08:11:02.123Z`; `micros`: microseconds since 1970.
-fn iso(micros: i64) -> String {
+fn format_iso8601(micros: i64) -> String {
     match jiff::Timestamp::from_millisecond(micros.div_euclid(1000)) {
         Ok(time) => format!("{time:.3}"),
         Err(_) => String::new(),
@@ -401,12 +401,12 @@ fn iso(micros: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::iso;
+    use super::format_iso8601;
 
     #[test]
     fn times_of_manifests() {
-        assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(iso(1_795_248_662_123_456), "2026-11-21T08:11:02.123Z");
-        assert_eq!(iso(951_782_400_000_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(format_iso8601(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_iso8601(1_795_248_662_123_456), "2026-11-21T08:11:02.123Z");
+        assert_eq!(format_iso8601(951_782_400_000_000), "2000-02-29T00:00:00.000Z");
     }
 }

@@ -2,14 +2,14 @@
 //! table are elsewhere: write, read, flush, compaction, snapshot and truncate each have a module
 //! that takes a [`TableStore`].
 
-pub(crate) mod arrivals;
+pub(crate) mod prefills;
 pub(crate) mod attached;
-mod cuts;
+mod truncations;
 pub mod entries;
 pub(crate) mod incoming;
 pub mod indexes;
 pub mod memtable;
-pub(crate) mod settling;
+pub(crate) mod unsettled;
 pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,14 +33,14 @@ use crate::metrics::TableMetrics;
 use crate::shards::Shards;
 use crate::strategy::Memory;
 use crate::strategy::auto::{AutoCompaction, FlushSize, Thresholds};
-use arrivals::Arrivals;
-use cuts::Cuts;
+use prefills::PrefillCounts;
+use truncations::Truncations;
 use indexes::IndexStore;
 use memtable::Memtable;
-use settling::Unsettled;
+use unsettled::Unsettled;
 use view::{FlushSet, View};
 
-pub use cuts::{Moment, Since};
+pub use truncations::{TruncationEpoch, TruncationEffect};
 
 /// A table's state on this node.
 pub struct TableStore {
@@ -77,12 +77,12 @@ pub struct TableStore {
     /// (`--extended-verify`): what comes in a stream does not wait for it.
     pub(crate) importing: Mutex<()>,
     /// SSTables that are about to be added, whose entries in indexes come before them.
-    pub(crate) arrivals: Arrivals,
+    pub(crate) prefills: PrefillCounts,
     /// Passed by each write of a row of another node that comes in a stream, from the look whether
-    /// a truncation has removed the row ([`TableStore::since`]) to the end of the write. The caller
-    /// of a truncation closes the gate and hands it over until the cut is made; otherwise such a
-    /// row could look wanted and be written behind the cut. Passed, and closed, before the gate of
-    /// writes to tables with views.
+    /// a truncation has removed the row ([`TableStore::truncation_effect`]) to the end of the
+    /// write. The caller of a truncation closes the gate and hands it over until the cut is made;
+    /// otherwise such a row could look wanted and be written behind the cut. Passed, and closed,
+    /// before the gate of writes to tables with views.
     pub streamed_writes: Arc<RwLock<()>>,
     /// Held while memtables are flushed, because the order of flushes is that of the commit log.
     pub(crate) flushing: Mutex<()>,
@@ -90,7 +90,7 @@ pub struct TableStore {
     /// while it is recorded. None: there is no record.
     pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
-    left_out: Mutex<Vec<LeftOut>>,
+    left_out: Mutex<Vec<UnreadableSSTable>>,
     /// True: the table is dropped and takes no writes any more. Its memtables are frozen and none
     /// come after them. Never reset.
     closed: AtomicBool,
@@ -107,13 +107,13 @@ pub struct TableStore {
 
 /// The SSTables of a table that a start found on disk.
 #[derive(Default)]
-pub struct Opened {
+pub struct OpenedSSTables {
     /// Its SSTables.
     pub sstables: Vec<Arc<SSTable>>,
     /// The greatest sequence number seen.
     pub last_sequence: u64,
     /// SSTables that cannot be opened.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnreadableSSTable>,
 }
 
 /// The record of a truncation of a table.
@@ -132,7 +132,7 @@ pub(crate) const NEVER: i64 = i64::MIN;
 /// An SSTable that could not be opened: its rows are not seen, and its deletions do not hide
 /// anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LeftOut {
+pub struct UnreadableSSTable {
     /// Name of the SSTable.
     pub descriptor: Descriptor,
     /// The defect.
@@ -141,7 +141,7 @@ pub struct LeftOut {
 
 /// The memory of a table's strategy, by repair state.
 #[derive(Default)]
-pub struct Remembered {
+pub struct StrategyMemories {
     /// The options of the strategy. With other options the memory is empty.
     pub options: BTreeMap<String, String>,
     /// By repair state.
@@ -169,12 +169,12 @@ pub struct Changes {
     /// The time at which this process wrote each SSTable in the view, milliseconds since 1970.
     pub written: BTreeMap<Descriptor, u64>,
     /// The memory of the table's strategy.
-    pub remembered: Remembered,
+    pub remembered: StrategyMemories,
     /// The position of the log when memtables were frozen last: the records of the present ones
     /// come after it. None: they were not frozen yet.
     pub log_frozen_at: Option<LogPosition>,
     /// Truncations that are under way.
-    pub cuts: Cuts,
+    pub truncations: Truncations,
     /// How many changes that bring SSTables from outside are under way: streams, imports.
     pub incoming: usize,
 }
@@ -187,11 +187,11 @@ impl TableStore {
         directories: Vec<PathBuf>,
         shards: Shards,
         table: Arc<TableMetadata>,
-        opened: Opened,
+        opened: OpenedSSTables,
         indexes: Vec<Arc<IndexStore>>,
         caches: Arc<Caches>,
     ) -> Self {
-        let Opened { sstables, last_sequence, left_out } = opened;
+        let OpenedSSTables { sstables, last_sequence, left_out } = opened;
         let directory = directories.first().cloned().unwrap_or_default();
         let active = new_memtables(&env, shards, &table, &indexes);
         let entered: Vec<_> = indexes.iter().map(|index| (index, index.store.changes())).collect();
@@ -217,7 +217,7 @@ impl TableStore {
             last_sequence: AtomicU64::new(last_sequence),
             unsettled: Mutex::new(Unsettled::default()),
             replacing: Mutex::new(()),
-            arrivals: Arrivals::default(),
+            prefills: PrefillCounts::default(),
             streamed_writes: Arc::default(),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
@@ -238,15 +238,15 @@ impl TableStore {
     }
 
     /// The effect of truncations on rows from before a moment of the engine.
-    pub fn since(&self, moment: Moment) -> Since {
-        self.changes().cuts.since(moment)
+    pub fn truncation_effect(&self, moment: TruncationEpoch) -> TruncationEffect {
+        self.changes().truncations.truncation_effect(moment)
     }
 
     /// The table's view at this moment. None: a truncation is under way, which removes a part of
     /// it or fails.
     pub fn view_beside_no_truncation(&self) -> Option<Arc<View>> {
         let changes = self.changes();
-        changes.cuts.is_empty().then(|| self.view())
+        changes.truncations.is_empty().then(|| self.view())
     }
 
     /// The log position of the last record that the memtables of a shard hold; None: nothing of it
@@ -291,7 +291,7 @@ impl TableStore {
     }
 
     /// SSTables that could not be opened.
-    pub fn left_out(&self) -> Vec<LeftOut> {
+    pub fn left_out(&self) -> Vec<UnreadableSSTable> {
         self.left_out.lock().expect("no panic inside").clone()
     }
 
@@ -359,7 +359,7 @@ impl TableStore {
         let old = self.view();
         let indexes: Arc<[_]> = indexes.map_or_else(|| Arc::clone(&old.indexes), Arc::from);
         let active = new_memtables(&self.env, self.shards, &table, &indexes);
-        let sstables = self.rebound(&old, &table);
+        let sstables = self.with_new_schema(&old, &table);
         let empty = old.active.iter().all(|memtable| memtable.total_size() == 0);
         if closes {
             Memtable::freeze(&active, || ());
@@ -403,7 +403,7 @@ impl TableStore {
 
     /// For an index: puts the memtables into the view that belong to the base's new ones; `set`
     /// are those that belong to the old.
-    fn follow_base(
+    fn switch_with_base(
         &self,
         changes: &Changes,
         table: Arc<TableMetadata>,
@@ -413,12 +413,12 @@ impl TableStore {
         let old = self.view();
         let mut flushing = old.flushing.clone();
         flushing.extend(set);
-        let (sstables, indexes) = (self.rebound(&old, &table), Arc::clone(&old.indexes));
+        let (sstables, indexes) = (self.with_new_schema(&old, &table), Arc::clone(&old.indexes));
         self.publish(changes, View { table, active, flushing, sstables, indexes });
     }
 
     /// The SSTables under the schema `table`, so that reads through them follow an ALTER.
-    fn rebound(&self, old: &View, table: &Arc<TableMetadata>) -> Vec<Arc<SSTable>> {
+    fn with_new_schema(&self, old: &View, table: &Arc<TableMetadata>) -> Vec<Arc<SSTable>> {
         if Arc::ptr_eq(&old.table, table) {
             return old.sstables.clone();
         }
@@ -442,7 +442,7 @@ impl TableStore {
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
         attached::leave_present(&old, &flushed);
-        changes.cuts.note_flushed(&old.flushing, &flushed);
+        changes.truncations.note_flushed(&old.flushing, &flushed);
         self.note_written(&mut changes, &flushed);
         sstables.extend(flushed.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
@@ -460,15 +460,15 @@ impl TableStore {
     /// refused.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
-        changes.cuts.note_replaced(old_ones, &new_ones);
+        changes.truncations.note_replaced(old_ones, &new_ones);
         self.replace(&mut changes, old_ones, new_ones);
     }
 
     /// Adds SSTables of another node, which told of them at a moment. The caller holds
     /// [`TableStore::replacing`] and has looked what truncations have done since that moment.
-    pub(crate) fn add_received(&self, new_ones: Vec<Arc<SSTable>>, announced: Moment) {
+    pub(crate) fn add_received(&self, new_ones: Vec<Arc<SSTable>>, announced: TruncationEpoch) {
         let mut changes = self.changes();
-        changes.cuts.note_received(&new_ones, announced);
+        changes.truncations.note_received(&new_ones, announced);
         self.replace(&mut changes, &[], new_ones);
     }
 
@@ -520,16 +520,16 @@ fn sets_of_indexes(view: &View, up_to: LogPosition) -> Vec<(Arc<IndexStore>, Arc
 }
 
 /// An index, with its state locked for a change of its view.
-type Entered<'a> = (&'a Arc<IndexStore>, MutexGuard<'a, Changes>);
+type LockedIndex<'a> = (&'a Arc<IndexStore>, MutexGuard<'a, Changes>);
 
 /// Puts the memtables that belong to the base's new ones into the views of indexes.
-fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
+fn attach(indexes: &[LockedIndex<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
     for (at, (index, changes)) in indexes.iter().enumerate() {
         let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
         let active = base.iter().filter_map(own).collect();
         let set = old.iter().find(|(other, _)| Arc::ptr_eq(&other.store, &index.store));
         let set = set.map(|(_, set)| Arc::clone(set));
-        index.store.follow_base(changes, Arc::clone(&index.definition.table), active, set);
+        index.store.switch_with_base(changes, Arc::clone(&index.definition.table), active, set);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The engine as a whole on a simulated machine: random histories with flushes, compactions, kills,
 //! power cuts and disk faults, against a naive twin.
 
-mod apart;
+mod anticompaction;
 mod beside;
 mod caches;
 mod clustering_orders;

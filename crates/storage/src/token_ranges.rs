@@ -37,13 +37,13 @@ impl TokenRanges {
     }
 
     /// Whether a token is in one of the ranges.
-    pub fn contain(&self, token: Token) -> bool {
+    pub fn contains(&self, token: Token) -> bool {
         let after = self.0.partition_point(|(start, _)| *start < token);
         after > 0 && token <= self.0[after - 1].1
     }
 
     /// Whether some token from one to another, both included, is in one of the ranges.
-    pub fn contain_some(&self, first: Token, last: Token) -> bool {
+    pub fn contains_any(&self, first: Token, last: Token) -> bool {
         let after = self.0.partition_point(|(start, _)| *start < last);
         after > 0 && first <= self.0[after - 1].1
     }
@@ -52,17 +52,17 @@ impl TokenRanges {
     /// them. Reads a key for each gap between the ranges, not for each partition.
     pub fn first_outside(&self, sstable: &SSTable) -> Result<Option<DecoratedKey>, ReadError> {
         let (first, last) = (sstable.first_key().token, sstable.last_key().token);
-        if !sstable.has_tokens() || self.contain_all(first, last) {
+        if !sstable.has_tokens() || self.contains_all(first, last) {
             return Ok(None);
         }
-        let mut places = sstable.places(&ReadContext::new(ReadMode::Background));
+        let mut places = sstable.partition_offsets(&ReadContext::new(ReadMode::Background));
         // the partitions before this token were looked at
         let mut reached = first;
         for (after, end) in self.gaps().filter(|(after, _)| *after < last) {
             if end < reached {
                 continue;
             }
-            match places.key_behind(after)? {
+            match places.key_after(after)? {
                 Some(key) if key.token <= end => return Ok(Some(key)),
                 Some(key) => reached = key.token,
                 None => break,
@@ -79,7 +79,7 @@ impl TokenRanges {
     }
 
     /// Whether all tokens from one to another, both included, are in one of the ranges.
-    pub fn contain_all(&self, first: Token, last: Token) -> bool {
+    pub fn contains_all(&self, first: Token, last: Token) -> bool {
         let after = self.0.partition_point(|(start, _)| *start < first);
         after > 0 && last <= self.0[after - 1].1
     }
@@ -96,9 +96,9 @@ pub fn share_within((first, last): (Token, Token), (start, end): (Token, Token))
 }
 
 /// A partition that is in none of the ranges of its node, as a sentence for the operator.
-pub struct OfOthers<'a>(pub &'a DecoratedKey);
+pub struct OutsideRanges<'a>(pub &'a DecoratedKey);
 
-impl fmt::Display for OfOthers<'_> {
+impl fmt::Display for OutsideRanges<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(DecoratedKey { token, key, .. }) = self;
         write!(f, "the partition of key {:02x?} has token {}, which other nodes hold", &key[..], token.0)
@@ -129,19 +129,19 @@ mod tests {
             (91, true),
             (i64::MAX, true),
         ] {
-            assert_eq!(some.contain(Token(token)), is_in, "{token}");
+            assert_eq!(some.contains(Token(token)), is_in, "{token}");
         }
-        assert!(some.contain_all(Token(11), Token(40)) && !some.contain_all(Token(4), Token(6)));
-        assert!(!some.contain_all(Token(10), Token(12)) && !some.contain_all(Token(39), Token(91)));
-        assert!(some.contain_some(Token(6), Token(11)) && some.contain_some(Token(40), Token(80)));
-        assert!(!some.contain_some(Token(6), Token(10)) && !some.contain_some(Token(41), Token(90)));
+        assert!(some.contains_all(Token(11), Token(40)) && !some.contains_all(Token(4), Token(6)));
+        assert!(!some.contains_all(Token(10), Token(12)) && !some.contains_all(Token(39), Token(91)));
+        assert!(some.contains_any(Token(6), Token(11)) && some.contains_any(Token(40), Token(80)));
+        assert!(!some.contains_any(Token(6), Token(10)) && !some.contains_any(Token(41), Token(90)));
         let gaps: Vec<_> = some.gaps().map(|(after, end)| (after.0, end.0)).collect();
         assert_eq!(gaps, [(5, 10), (40, 90)]);
         let gaps: Vec<_> = ranges(&[(10, 20)]).gaps().map(|(after, end)| (after.0, end.0)).collect();
         assert_eq!(gaps, [(i64::MIN, 10), (20, i64::MAX)]);
         let whole = ranges(&[(7, 7)]);
         assert_eq!((whole.gaps().count(), ranges(&[]).gaps().count()), (0, 1));
-        assert!([i64::MIN + 1, 7, 8, i64::MAX].iter().all(|token| whole.contain(Token(*token))));
-        assert!(!ranges(&[]).contain(Token(1)));
+        assert!([i64::MIN + 1, 7, 8, i64::MAX].iter().all(|token| whole.contains(Token(*token))));
+        assert!(!ranges(&[]).contains(Token(1)));
     }
 }

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use rows::dead::Grace;
-use rows::tombstone_map::{Others, TombstoneMap};
+use rows::dead::GracePeriod;
+use rows::tombstone_map::{OtherSources, TombstoneMap};
 use rows::{PartitionRange, ReadCommand, ReadContext, ReadError, ReadMode};
 use sstable::{KeyHash, SSTable};
 use types::DecoratedKey;
@@ -18,13 +18,13 @@ use crate::table::TableStore;
 use crate::table::view::View;
 
 /// The sources beside one SSTable. Memtables are one source: the last.
-struct Beside<'a> {
+struct SourcesBeside<'a> {
     store: &'a TableStore,
     view: &'a View,
     but: &'a SSTable,
 }
 
-impl Others for Beside<'_> {
+impl OtherSources for SourcesBeside<'_> {
     fn names(&self) -> Vec<String> {
         let sstables = self.view.sstables.iter().map(|sstable| format!("SSTable {}", sstable.descriptor().prefix()));
         sstables.chain(["a memtable".to_owned()]).collect()
@@ -49,12 +49,12 @@ pub fn tombstones(store: &Arc<TableStore>, top: usize) -> Result<Vec<String>, Re
     let view = store.view();
     let table = &view.table;
     let seconds = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0);
-    let grace = Grace { now: store.env.clock.now_seconds(), seconds };
+    let grace = GracePeriod { now: store.env.clock.now_seconds(), seconds };
     let mut texts = Vec::with_capacity(view.sstables.len());
     for sstable in &view.sstables {
         let command = ReadCommand::whole(sstable.table(), PartitionRange::all());
         let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background))?;
-        let others = Beside { store, view: &view, but: sstable };
+        let others = SourcesBeside { store, view: &view, but: sstable };
         let unrepaired = !may_purge(table, std::slice::from_ref(sstable));
         let map = TombstoneMap::read(&mut stream, grace, top, &others, unrepaired)?;
         texts.push(map.text(&sstable.descriptor().prefix(), table));

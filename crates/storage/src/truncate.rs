@@ -1,6 +1,7 @@
 //! Truncating: a table loses everything that it holds at a moment, the cut; rows that are written
-//! later stay. [`truncate`] has the steps and what a crash between them leaves, `table::cuts` the
-//! state of a table meanwhile. It also removes the files of a dropped table from the disk.
+//! later stay. [`truncate`] has the steps and what a crash between them leaves,
+//! `table::truncations` the state of a table meanwhile. It also removes the files of a dropped
+//! table from the disk.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::{layout, snapshot, truncation_records};
 ///
 /// A truncation that was begun later may have been recorded already, since snapshots take their
 /// time. Its position stays then: otherwise a start would replay what it has removed.
-fn record(engine: &Engine, cuts: &[(Arc<Cut>, Arc<TableStore>)]) -> Result<Option<LogPosition>, StorageError> {
+fn record(engine: &Engine, cuts: &[(Arc<OngoingTruncation>, Arc<TableStore>)]) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
     let schema = engine.schema();
     let Some(local) = schema.table("system", "local") else { return Ok(None) };
@@ -36,7 +37,7 @@ fn record(engine: &Engine, cuts: &[(Arc<Cut>, Arc<TableStore>)]) -> Result<Optio
         truncations.push(Truncation { position, at_millis });
     }
     let now = engine.next_timestamp(1);
-    let of_cut = |((_, store), truncation): (&(Arc<Cut>, Arc<TableStore>), &Truncation)| {
+    let of_cut = |((_, store), truncation): (&(Arc<OngoingTruncation>, Arc<TableStore>), &Truncation)| {
         truncation_records::mutation(local, store.id, *truncation, now)
     };
     let mutations: Option<Vec<Mutation>> = cuts.iter().zip(&truncations).map(of_cut).collect();
@@ -95,7 +96,7 @@ fn advance(
 /// Drops all data that a table has when this begins; durable when it completes. A snapshot is
 /// taken before, if `auto_snapshot` says so.
 ///
-/// 1. The cut ([`Cut`]): memtables are frozen. Rows that are written from then on stay.
+/// 1. The cut ([`OngoingTruncation`]): memtables are frozen. Rows that are written later stay.
 /// 2. The frozen memtables are flushed, so the snapshot has their rows. A full device may refuse
 ///    the flush; then the truncation goes on without it, since truncating is how an operator makes
 ///    room, and the snapshot lacks these rows (a warning says so).
@@ -111,8 +112,8 @@ fn advance(
 /// start finds them: after step 4 the SSTables have every row from before the cut. Where the flush
 /// was refused they do not: the log alone has the last rows and the last deletions, and step 4
 /// would give up the deletions while the rows that they delete are still there. So the SSTables go
-/// before step 4 then ([`Cut::remove_flushed`]), and a truncation that is cut off leaves all rows
-/// or those that were never flushed.
+/// before step 4 then ([`OngoingTruncation::remove_flushed`]), and a truncation that is cut off
+/// leaves all rows or those that were never flushed.
 pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(), StorageError> {
     truncate_together(engine, &[Arc::clone(store)], ()).await
 }
@@ -131,7 +132,7 @@ pub async fn truncate_together(
     }
     let all = stores.to_vec();
     let make = move |engine: &Arc<Engine>, _: &Arc<TableStore>| {
-        let cuts: Vec<_> = all.into_iter().map(|store| (Arc::new(Cut::make(engine, &store)), store)).collect();
+        let cuts: Vec<_> = all.into_iter().map(|store| (Arc::new(OngoingTruncation::make(engine, &store)), store)).collect();
         drop(held);
         Ok(cuts)
     };
@@ -146,7 +147,7 @@ pub async fn truncate_together(
         in_background(engine, store, |engine, store| snapshot::take_automatic(engine, store, "truncated")).await?;
     }
     for (cut, store) in unflushed {
-        Cut::remove_flushed(cut, engine, store).await?;
+        OngoingTruncation::remove_flushed(cut, engine, store).await?;
     }
     if let Some(recorded) = record(engine, &cuts)? {
         engine.log.wait_synced(recorded).await?;
@@ -159,7 +160,7 @@ pub async fn truncate_together(
 
 /// The moment that divides the rows that a truncation removes from those that stay. While it is
 /// there no compaction of the table begins.
-struct Cut {
+struct OngoingTruncation {
     engine: Arc<Engine>,
     number: u64,
     /// The tables of the indexes and then the table itself.
@@ -170,18 +171,18 @@ struct Cut {
     position: LogPosition,
 }
 
-impl Cut {
+impl OngoingTruncation {
     /// Makes the cut, after a flush of the table that is under way has ended.
     fn make(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Self {
-        let _in_order = crate::flush::in_order(store);
+        let _in_order = crate::flush::lock_flushes(store);
         // before the memtables are frozen: rows that were read before the number is taken are
         // never taken for rows from behind the cut
-        let number = engine.next_cut();
+        let number = engine.next_truncation_number();
         let before = engine.log.position();
         let frozen = crate::flush::freeze(engine, store);
         let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
         let begin = |store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>| {
-            store.changes().cuts.begin(number, last.map(Arc::clone));
+            store.changes().truncations.begin(number, last.map(Arc::clone));
             Arc::clone(store)
         };
         let view = store.view();
@@ -244,7 +245,7 @@ impl Cut {
             // flushes of later memtables go on meanwhile: their SSTables stay
             return self.remove_sstables(engine);
         }
-        let in_order = crate::flush::in_order(store);
+        let in_order = crate::flush::lock_flushes(store);
         self.remove_sstables(engine)?;
         if let Some(frozen) = &self.frozen {
             crate::flush::discard(engine, store, Some(frozen), &in_order);
@@ -258,10 +259,10 @@ impl Cut {
         for store in &self.stores {
             // first, so that what comes of another node meanwhile is among the SSTables that are
             // removed below, or is not added
-            store.changes().cuts.decide(self.number);
+            store.changes().truncations.decide(self.number);
         }
         for store in &self.stores {
-            crate::files::remove(engine, store, |changes, sstable| changes.cuts.is_before(self.number, sstable))?;
+            crate::files::remove(engine, store, |changes, sstable| changes.truncations.is_before(self.number, sstable))?;
         }
         Ok(())
     }
@@ -272,10 +273,10 @@ fn is_waiting(store: &TableStore, frozen: &Arc<FlushSet>) -> bool {
     store.view().flushing.iter().any(|set| Arc::ptr_eq(set, frozen))
 }
 
-impl Drop for Cut {
+impl Drop for OngoingTruncation {
     fn drop(&mut self) {
         for store in &self.stores {
-            store.changes().cuts.end(self.number);
+            store.changes().truncations.end(self.number);
         }
         self.engine.compactor.wake();
     }

@@ -27,12 +27,12 @@ const COLUMN: &str = "truncated_at";
 
 /// Whether the records of a table are replayed before all others: the tables that say which tables
 /// there are, and which records they need.
-pub(crate) fn is_first(table: &TableMetadata) -> bool {
-    table.keyspace == schema_tables::KEYSPACE || is_here(table)
+pub(crate) fn is_replayed_first(table: &TableMetadata) -> bool {
+    table.keyspace == schema_tables::KEYSPACE || is_system_local(table)
 }
 
 /// Whether the table is `system.local`.
-pub(crate) fn is_here(table: &TableMetadata) -> bool {
+pub(crate) fn is_system_local(table: &TableMetadata) -> bool {
     table.keyspace == "system" && table.name == "local"
 }
 

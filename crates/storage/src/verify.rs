@@ -13,7 +13,7 @@ use std::sync::Arc;
 use sstable::verify::{Depth, Verifier};
 use sstable::{Component, Descriptor, SSTable};
 
-use crate::compaction::restate::with_statistics;
+use crate::compaction::rewrite_statistics::with_statistics;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -21,7 +21,7 @@ use crate::files;
 use crate::requests::operations::Item;
 pub use crate::requests::operations::VerifyOptions as Options;
 use crate::table::TableStore;
-use crate::token_ranges::{OfOthers, TokenRanges};
+use crate::token_ranges::{OutsideRanges, TokenRanges};
 
 /// An SSTable being verified.
 pub struct Verification {
@@ -104,7 +104,7 @@ impl Task for Verification {
         if let Some(held) = self.held.take() {
             return match held.first_outside(&self.sstable) {
                 Ok(None) => Ok(Some(0)),
-                Ok(Some(outside)) => Err(self.failed(&OfOthers(&outside))),
+                Ok(Some(outside)) => Err(self.failed(&OutsideRanges(&outside))),
                 Err(error) => Err(self.failed(&error)),
             };
         }

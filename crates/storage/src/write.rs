@@ -54,20 +54,20 @@ impl Engine {
     /// once [`CommitLog::wait_durable`] completes for the position. `durable_writes = false` of a
     /// keyspace leaves the log out.
     pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
-        self.apply_as(mutations, &[], Join::Beside, None)
+        self.apply_as(mutations, &[], LogAtomicity::EachRecord, None)
     }
 
     pub(crate) fn apply_as(
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        join: Join,
+        join: LogAtomicity,
         number: Option<u64>,
     ) -> Result<Applied, StorageError> {
         if self.draining.load(Ordering::Acquire) {
             return Err(StorageError::WritesStopped { why: "the node is draining".into() });
         }
-        if self.options.read_only && !mutations.iter().all(is_of_the_node) {
+        if self.options.read_only && !mutations.iter().all(is_local_record) {
             return Err(StorageError::ReadOnly);
         }
         let logged = self.is_logged(mutations).then_some(join);
@@ -84,7 +84,7 @@ impl Engine {
     /// Does the work of [`Engine::apply`] for mutations that are all replayed after a crash, or
     /// none of them: those of a base table and of its views.
     pub fn apply_whole(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
-        self.apply_as(mutations, &[], Join::Whole, None)
+        self.apply_as(mutations, &[], LogAtomicity::AllOrNone, None)
     }
 
     /// Does the work of [`Engine::apply`] for a write that concerns no view as long as the number
@@ -96,7 +96,7 @@ impl Engine {
         encoded: &[Bytes],
         number: u64,
     ) -> Result<Applied, StorageError> {
-        self.apply_as(mutations, encoded, Join::Beside, Some(number))
+        self.apply_as(mutations, encoded, LogAtomicity::EachRecord, Some(number))
     }
 
     fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {
@@ -119,18 +119,18 @@ impl Engine {
 
 /// Whether a mutation is one of the node's own records: its identity, traces. If nothing may be
 /// written, these stay in memory.
-fn is_of_the_node(mutation: &Mutation) -> bool {
+fn is_local_record(mutation: &Mutation) -> bool {
     let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
     mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
 }
 
 /// How the records of a write stand in the commit log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Join {
+pub enum LogAtomicity {
     /// Side by side. A crash may leave only the first of them.
-    Beside,
+    EachRecord,
     /// As one group. A crash leaves all of them or none.
-    Whole,
+    AllOrNone,
 }
 
 /// Applies mutations as one step. `encoded`: their records, if they were encoded already; these
@@ -144,7 +144,7 @@ pub fn apply(
     mutations: &[Mutation],
     encoded: &[Bytes],
     log: &CommitLog,
-    logged: Option<Join>,
+    logged: Option<LogAtomicity>,
     store_of: impl Fn(&PartitionUpdate) -> Result<Arc<TableStore>, StorageError>,
     are_views_known: impl Fn() -> bool,
 ) -> Result<Applied, StorageError> {
@@ -164,7 +164,7 @@ pub fn apply(
     let room = destinations.iter().map(|destination| room_of(destination.update)).sum();
     let mut records = match (logged, encoded) {
         (None, _) => Entries::default(),
-        (Some(Join::Beside), [_, ..]) if !mutations.iter().any(has_parts) => {
+        (Some(LogAtomicity::EachRecord), [_, ..]) if !mutations.iter().any(has_parts) => {
             assert_eq!(encoded.len(), mutations.len(), "each mutation has one record");
             Entries::of_encoded(encoded)
         }
@@ -182,7 +182,7 @@ pub fn apply(
             return Err(StorageError::ViewsChanged);
         }
         let encoded = if large { encode_rows(&destinations, &memtables) } else { Vec::new() };
-        if let Some(result) = apply_inside(&destinations, &memtables, encoded, &mut records, log) {
+        if let Some(result) = apply_under_locks(&destinations, &memtables, encoded, &mut records, log) {
             return result;
         }
         if let Some(destination) = destinations.iter().find(|destination| destination.store.is_closed()) {
@@ -194,10 +194,10 @@ pub fn apply(
     }
 }
 
-fn serialize(mutations: &[Mutation], room: usize, join: Join) -> Entries {
+fn serialize(mutations: &[Mutation], room: usize, join: LogAtomicity) -> Entries {
     let mut records = Entries::with_capacity(mutations.len() + 1, room);
     // one record is whole by itself
-    let is_group = (join == Join::Whole && mutations.len() > 1) || mutations.iter().any(has_parts);
+    let is_group = (join == LogAtomicity::AllOrNone && mutations.len() > 1) || mutations.iter().any(has_parts);
     if is_group {
         records.begin_group();
     }
@@ -247,7 +247,7 @@ pub fn room_of(update: &PartitionUpdate) -> usize {
 
 /// Whether writes to the table take part in making room on a full device, by TRUNCATE or DROP: they
 /// may use the bytes that the log keeps for that.
-fn is_of_last_resort(table: &TableMetadata) -> bool {
+fn may_use_reserve(table: &TableMetadata) -> bool {
     match table.keyspace.as_str() {
         schema_tables::KEYSPACE => true,
         "system" => ["local", "IndexInfo"].contains(&table.name.as_str()),
@@ -256,7 +256,7 @@ fn is_of_last_resort(table: &TableMetadata) -> bool {
 }
 
 /// Applies the updates while all doors are held. None: a memtable is frozen.
-fn apply_inside(
+fn apply_under_locks(
     destinations: &[Destination<'_>],
     memtables: &[Arc<Memtable>],
     encoded: Vec<EncodedRows>,
@@ -280,7 +280,7 @@ fn apply_inside(
         let is_captured = destinations.iter().any(|destination| destination.update.table.params.cdc == Some(true));
         let range = match log.append_entries(records, &dirty, is_captured) {
             Err(LogError::NoSpace { .. })
-                if destinations.iter().all(|destination| is_of_last_resort(&destination.update.table)) =>
+                if destinations.iter().all(|destination| may_use_reserve(&destination.update.table)) =>
             {
                 log.append_reserved(records, &dirty)
             }

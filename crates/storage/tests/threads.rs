@@ -268,7 +268,7 @@ fn options() -> EngineOptions {
         },
         shards: 2,
         memtable_bytes: 40 << 10,
-        ..EngineOptions::beneath(Path::new(DATA))
+        ..EngineOptions::with_small_budgets(Path::new(DATA))
     }
 }
 

@@ -47,7 +47,7 @@ impl Targets {
         let named = self.sstables(env)?;
         let directories: BTreeSet<&PathBuf> = named.iter().map(|descriptor| &descriptor.directory).collect();
         for directory in directories {
-            let hidden = txn_log::hidden(env, std::slice::from_ref(directory))?;
+            let hidden = txn_log::obsolete_files(env, std::slice::from_ref(directory))?;
             let in_it = named.iter().filter(|descriptor| descriptor.directory == *directory);
             let mut data = in_it.map(|descriptor| descriptor.path(Component::Data));
             if let Some(path) = data.find(|path| hidden.contains(path)) {
@@ -132,7 +132,7 @@ fn is_directory(disk: &dyn Disk, path: &Path) -> bool {
 
 /// The paths of the Data.db files of a directory's live SSTables.
 pub fn in_directory(env: &Env, directory: &Path) -> Result<Vec<Descriptor>, Failure> {
-    let hidden = txn_log::hidden(env, &[directory.to_owned()])?;
+    let hidden = txn_log::obsolete_files(env, &[directory.to_owned()])?;
     let entries = env.disk.list_dir(directory);
     let entries = entries.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
     let names = entries.into_iter().filter(|entry| !entry.is_dir && !hidden.contains(&directory.join(&entry.name)));

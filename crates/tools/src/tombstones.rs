@@ -5,8 +5,8 @@
 //! Memtables of a running node are not seen; `nodetool tombstones` sees them.
 
 use clap::Args;
-use rows::dead::Grace;
-use rows::tombstone_map::{Others, TombstoneMap};
+use rows::dead::GracePeriod;
+use rows::tombstone_map::{OtherSources, TombstoneMap};
 use rows::{PartitionRange, ReadCommand, ReadContext, ReadMode};
 use sstable::{Descriptor, KeyHash, SSTable};
 use types::DecoratedKey;
@@ -30,12 +30,12 @@ pub struct Arguments {
 }
 
 /// Asks the other given SSTables whether they hold older data.
-struct Beside<'a> {
+struct SourcesBeside<'a> {
     all: &'a [SSTable],
     but: usize,
 }
 
-impl Others for Beside<'_> {
+impl OtherSources for SourcesBeside<'_> {
     fn names(&self) -> Vec<String> {
         self.all.iter().map(|sstable| format!("SSTable {}", sstable.descriptor().prefix())).collect()
     }
@@ -63,9 +63,9 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
             }
         }
     }
-    let grace = Grace { now: context.env.clock.now_seconds(), seconds: arguments.gc_grace_seconds };
+    let grace = GracePeriod { now: context.env.clock.now_seconds(), seconds: arguments.gc_grace_seconds };
     for (number, sstable) in sstables.iter().enumerate() {
-        let others = Beside { all: &sstables, but: number };
+        let others = SourcesBeside { all: &sstables, but: number };
         let name = sstable.descriptor().path(sstable::Component::Data);
         let command = ReadCommand::whole(sstable.table(), PartitionRange::all());
         let read = sstable

@@ -100,7 +100,7 @@ pub fn txn_log(data: &[u8]) {
         let env = sim.env();
         let directories = [directory.to_owned()];
         let names = || env.disk.list_dir(directory).expect("a directory").len();
-        let hidden = sstable::txn_log::hidden(&env, &directories);
+        let hidden = sstable::txn_log::obsolete_files(&env, &directories);
         let recovered = sstable::txn_log::recover(&env, &directories);
         assert!(env.disk.exists(&directory.join("kept")), "a file of no SSTable is gone");
         match recovered {

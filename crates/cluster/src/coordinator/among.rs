@@ -37,8 +37,8 @@ use futures_util::future::join_all;
 use internode::payload::read_answer::Wanted;
 use membership::Messenger;
 use rows::command::TraceSink;
-use rows::replicas::Lack;
-use rows::{Build, BuildError, BuildResult, ReadError, Sought};
+use rows::replicas::FurtherRead;
+use rows::{Build, BuildError, BuildResult, ReadError, WantedRows};
 use stdx::Taken;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
@@ -98,7 +98,7 @@ pub(super) struct Among<'n> {
     /// The largest number of answers that a part of the read waits for.
     block_for: u32,
     /// The rows that are looked for; None: every row.
-    sought: Option<Arc<Sought>>,
+    sought: Option<Arc<WantedRows>>,
 }
 
 impl<'n> Among<'n> {
@@ -122,7 +122,7 @@ impl<'n> Among<'n> {
     }
 
     /// Has the replicas of this read check the conditions on these rows, as far as they can.
-    pub fn looking_for(self, sought: Option<Arc<Sought>>) -> Self {
+    pub fn looking_for(self, sought: Option<Arc<WantedRows>>) -> Self {
         Self { sought, ..self }
     }
 
@@ -344,7 +344,7 @@ impl Among<'_> {
     }
 
     /// Asks the replicas of a part for what they lack.
-    async fn ask_further<E: From<ReadError>>(&self, asked: &mut Asked, lacks: Vec<Lack>) -> Result<(), FailedRead<E>> {
+    async fn ask_further<E: From<ReadError>>(&self, asked: &mut Asked, lacks: Vec<FurtherRead>) -> Result<(), FailedRead<E>> {
         if asked.spread() {
             // the next attempt finds what each of them lacks
             return Ok(());
@@ -352,7 +352,7 @@ impl Among<'_> {
         asked.grow();
         let questions = lacks.iter().map(|lack| (lack, asked.further(lack)));
         let (known, open): (Vec<_>, Vec<_>) = questions.partition(|(_, command)| command.is_none());
-        let contact = |lack: &Lack| asked.replicas[lack.replica()].0;
+        let contact = |lack: &FurtherRead| asked.replicas[lack.replica()].0;
         let asking = open.iter().filter_map(|(lack, command)| {
             let question = asked.question(command.as_ref()?);
             let (contact, sent) = (contact(lack), Arc::clone(&question));

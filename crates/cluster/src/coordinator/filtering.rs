@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use internode::payload::read_request::{ReadRequest as Question, index_answering};
-use rows::{Expression, ReadCommand, RowFilter, Sought};
+use rows::{Expression, ReadCommand, RowFilter, WantedRows};
 use schema::{ColumnId, ColumnKind, TableMetadata};
 
 /// The conditions that the replicas of a part check.
@@ -33,7 +33,7 @@ pub(super) struct Filtering {
 
 impl Filtering {
     /// The conditions that `replicas` replicas check for a read. None: they give every row.
-    pub fn of(command: &ReadCommand, sought: &Sought, replicas: usize) -> Option<Arc<Self>> {
+    pub fn of(command: &ReadCommand, sought: &WantedRows, replicas: usize) -> Option<Arc<Self>> {
         let table = &command.table;
         let is_merged = replicas > 1;
         let expressions = if is_merged { safe(command, sought) } else { sought.expressions.clone() };
@@ -59,7 +59,7 @@ impl Filtering {
 /// The conditions by which each replica may choose rows before they are merged: those on key
 /// columns, and those on one regular column, that of an index if there is one. Of those on a
 /// collection that is not frozen only one: the one that the index answers, or else the first.
-fn safe(command: &ReadCommand, sought: &Sought) -> Vec<Expression> {
+fn safe(command: &ReadCommand, sought: &WantedRows) -> Vec<Expression> {
     let table = &command.table;
     let kind = |id: ColumnId| table.column(id).map(|column| (column.kind, column.ty.is_counter()));
     let is_plain = |expression: &&Expression| {

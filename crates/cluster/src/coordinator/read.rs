@@ -105,7 +105,7 @@ impl Node {
     /// too many, which counts where thresholds are tracked.
     fn note_indexes(&self, figures: &ReadFigures, is_answered: bool, tracks: bool) {
         let number = ReadStats::get(&figures.indexes);
-        let is_failure = number > self.engine.options.guards.in_force().searches.fail;
+        let is_failure = number > self.engine.options.guards.values().searches.fail;
         if number > 0 && is_failure != is_answered && (tracks || !is_failure) {
             figures.warnings.findings.add(self.identity.broadcast, Measure::Indexes, is_failure, number);
         }

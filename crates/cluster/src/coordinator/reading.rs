@@ -14,10 +14,10 @@ use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::data_stream;
 use rows::command::RingBound;
 use rows::live::counted;
-use rows::replicas::{Answers, Lack, Replay, ReplicaMerge};
+use rows::replicas::{Answers, FurtherRead, Replay, ReplicaMerge};
 use rows::{
     ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, SearchOperator, Sought, Unfiltered,
+    ReadError, SearchOperator, WantedRows, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -73,7 +73,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// A part of which no replica has been asked. `sought`: the rows of it that are looked for.
-    pub fn new(mut part: Part, sought: Option<&Sought>) -> Self {
+    pub fn new(mut part: Part, sought: Option<&WantedRows>) -> Self {
         if !part.contacts.is_planned {
             // how many replicas check the conditions is not known yet
             return Self::of(part, None);
@@ -96,7 +96,7 @@ impl Asked {
 
     /// The parts that this one, the rest of a range, was planned as. Their first portions are no
     /// larger than its own.
-    pub fn planned_as(&self, parts: Vec<Part>, sought: Option<&Sought>) -> Vec<Self> {
+    pub fn planned_as(&self, parts: Vec<Part>, sought: Option<&WantedRows>) -> Vec<Self> {
         let asked = |part| {
             let asked = Self::new(part, sought);
             Self { portion: asked.portion.min(self.portion), ..asked }
@@ -133,16 +133,16 @@ impl Asked {
     }
 
     /// The command that asks a replica for what it lacks; None: there can be nothing more.
-    pub fn further(&self, lack: &Lack) -> Option<ReadCommand> {
+    pub fn further(&self, lack: &FurtherRead) -> Option<ReadCommand> {
         let command = &self.part.command;
         let limits = self.limits();
         match lack {
-            Lack::Rows { key, after, .. } => {
+            FurtherRead::Rows { key, after, .. } => {
                 let slices = command.slices.behind(after, command.reversed, &command.table.comparator);
                 let range = PartitionRange::Key(key.clone());
                 (!slices.0.is_empty()).then(|| ReadCommand { range, slices, limits, ..command.clone() })
             }
-            Lack::Partitions { after, .. } => {
+            FurtherRead::Partitions { after, .. } => {
                 let PartitionRange::Range { end, .. } = &command.range else { return None };
                 let start = RingBound::Key { key: after.clone(), inclusive: false };
                 let range = PartitionRange::Range { start, end: end.clone() };
@@ -161,21 +161,21 @@ impl Asked {
     }
 
     /// Takes what a replica has answered to [`Self::further`].
-    pub fn add_further(&mut self, lack: &Lack, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+    pub fn add_further(&mut self, lack: &FurtherRead, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
         self.weigh(&portion);
         let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
         match lack {
-            Lack::Rows { key, .. } => answers.add_rows(portion.replay, key, counted_limits(command)),
-            Lack::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, counted_limits(command)),
+            FurtherRead::Rows { key, .. } => answers.add_rows(portion.replay, key, counted_limits(command)),
+            FurtherRead::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, counted_limits(command)),
         }
     }
 
     /// Notes that a replica has nothing more of what it lacks.
-    pub fn add_nothing(&mut self, lack: &Lack) {
+    pub fn add_nothing(&mut self, lack: &FurtherRead) {
         let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return };
         match lack {
-            Lack::Rows { key, .. } => answers.has_all_rows(key),
-            Lack::Partitions { .. } => answers.has_all_partitions(),
+            FurtherRead::Rows { key, .. } => answers.has_all_rows(key),
+            FurtherRead::Partitions { .. } => answers.has_all_partitions(),
         }
     }
 
@@ -317,7 +317,7 @@ pub(super) enum Missing {
     /// No replica of the part at this position has been asked.
     Part(usize),
     /// Further portions of the part at this position.
-    Further(usize, Vec<Lack>),
+    Further(usize, Vec<FurtherRead>),
 }
 
 /// Data that replicas of a part lack of what was read of it.
@@ -434,7 +434,7 @@ impl ReadingStream {
     /// Notes what the merge lacks where it has ended early.
     fn noted<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
         if let (Err(ReadError::WouldBlock), Some(merge)) = (&result, &self.current) {
-            self.missing = Some(Missing::Further(self.next - 1, merge.lacks().to_vec()));
+            self.missing = Some(Missing::Further(self.next - 1, merge.further_reads().to_vec()));
         }
         result
     }

@@ -123,7 +123,7 @@ impl Node {
                     break;
                 }
                 tracing::info!(file = file.descriptor.file_name(), "a file of hints has expired and is removed");
-                store.sent(file);
+                store.remove_sent(file);
             }
         }
     }
@@ -184,7 +184,7 @@ impl Node {
         match self.send_file(&mut file, to, pace).await {
             Ok(Sent::Whole) => {
                 tracing::info!(file = name, "the hints of a file were sent");
-                store.sent(file);
+                store.remove_sent(file);
                 true
             }
             Ok(Sent::Part) => {

@@ -45,5 +45,5 @@ pub fn set_capacities(node: &Node, keys: u64, rows: u64) -> Result<()> {
 
 /// Sets how many entries of the key cache and of the row cache are saved.
 pub fn set_keys_to_save(node: &Node, keys: u64, rows: u64) {
-    node.engine.keeper.set_keys_to_save(keys, rows);
+    node.engine.cache_saver.set_keys_to_save(keys, rows);
 }

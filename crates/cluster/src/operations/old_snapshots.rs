@@ -1,7 +1,7 @@
 //! Snapshots that were taken before a time: cleared. Agrees with `StorageService.clearSnapshot`
 //! with the options `older_than` and `older_than_timestamp`.
 
-use storage::snapshot::{self, Snapshot, TablePlace};
+use storage::snapshot::{self, Snapshot, TableDirectories};
 
 use super::tables::{self, Selection};
 use super::{Result, failed};
@@ -18,7 +18,7 @@ pub fn clear(node: &Node, before_millis: i64, keyspaces: &[String]) -> Result<()
     if !others.is_empty() {
         tables::selected(node, Selection { keyspaces: &others, tables: &[] })?;
     }
-    let is_meant = |place: &&TablePlace| keyspaces.is_empty() || keyspaces.contains(&place.keyspace);
+    let is_meant = |place: &&TableDirectories| keyspaces.is_empty() || keyspaces.contains(&place.keyspace);
     let is_old = |one: &Snapshot| taken_at(node, one).is_some_and(|taken| taken < before_millis);
     for place in places.iter().filter(is_meant) {
         snapshot::clear_where(&node.engine, place, is_old).map_err(failed)?;

@@ -80,7 +80,7 @@ async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> R
             now.is_none_or(|now| now.is_ok_and(|now| now.as_ref() == Some(&*of_select)))
         };
         let (first, last) = whole_ring.unwrap_or_else(|| (sstable.first_key().token, sstable.last_key().token));
-        *chosen.get_or_init(look) && !of_select.contain_all(first, last)
+        *chosen.get_or_init(look) && !of_select.contains_all(first, last)
     };
     let operation = Operation {
         select: Box::new(select),

@@ -54,7 +54,7 @@ impl Node {
     pub(crate) async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
         let applied = loop {
             match self.engine.apply(std::slice::from_ref(&mutation)) {
-                Err(StorageError::Busy) => self.engine.log.ready().await,
+                Err(StorageError::Busy) => self.engine.log.wait_for_room().await,
                 applied => break applied.map_err(|error| error.to_string())?,
             }
         };

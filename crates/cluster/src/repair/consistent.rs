@@ -236,7 +236,7 @@ pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), 
 /// Puts the data of a session apart; gives whether the session goes on.
 async fn prepared(node: &Arc<Node>, participation: &Participation) -> bool {
     let id = participation.prepare.parent;
-    let apart = prepare::set_apart(node, participation).await;
+    let apart = prepare::anticompact(node, participation).await;
     match apart.and_then(|()| step(node, &id, Some(SessionState::Preparing), SessionState::Prepared)) {
         Ok(is_prepared) => is_prepared,
         Err(why) => {

@@ -33,7 +33,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
     if let Some(gone) = prepare.tables.iter().find(|table| schema.table_by_id(**table).is_none()) {
         return Err(format!("Table with id {gone} was dropped during prepare phase of repair"));
     }
-    let since = node.engine.moment();
+    let since = node.engine.truncation_epoch();
     let mut participations = node.repairs.participations();
     if participations.contains_key(&prepare.parent) {
         return Ok(());

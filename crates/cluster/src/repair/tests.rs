@@ -241,7 +241,7 @@ fn a_repair_whose_files_come_is_not_forgotten() {
         participation.last_used.store(now - 25 * hour, Ordering::Relaxed);
         let session = streaming::Session::follow(&init, streaming::session::Limits::default(), 0);
         let (tell, _events) = tokio::sync::mpsc::channel(1);
-        let mut live = Live::new(key, init.clone(), session, &node.env, node.engine.moment(), tell);
+        let mut live = Live::new(key, init.clone(), session, &node.env, node.engine.truncation_epoch(), tell);
         live.begun_millis = begun;
         live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
         let live = Arc::new(live);

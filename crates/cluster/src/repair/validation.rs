@@ -16,7 +16,7 @@ use rows::purge::PurgeStream;
 use rows::{ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use sstable::SSTable;
-use storage::frozen::{self, Frozen, FrozenStream};
+use storage::flushed_table::{self, FlushedTable, FlushedTableStream};
 use storage::requests::progress::Running;
 use storage::strategy::kind::Kind;
 use storage::strategy::only_purges_repaired;
@@ -58,12 +58,12 @@ impl Drop for Recorded<'_> {
 
 /// The rows that are hashed, and the trees.
 struct Work {
-    stream: PurgeStream<FrozenStream>,
+    stream: PurgeStream<FlushedTableStream>,
     validator: Validator,
 }
 
 /// Takes the SSTables of a table as they are now, for validations that come later.
-pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job) -> Result<Frozen, String> {
+pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job) -> Result<FlushedTable, String> {
     let table = format!("{}.{}", job.keyspace, job.table);
     let store = node.engine.table_by_name(&job.keyspace, &job.table);
     let store = store.ok_or_else(|| format!("Table {table} was dropped during repair"))?;
@@ -77,7 +77,7 @@ pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job
             false
         })
     };
-    let frozen = frozen::freeze(&node.engine, &store, select).await.map_err(|error| error.to_string())?;
+    let frozen = flushed_table::take(&node.engine, &store, select).await.map_err(|error| error.to_string())?;
     match conflict.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(why) => Err(why),
         None => Ok(frozen),
@@ -211,7 +211,7 @@ fn failed(node: &Node, job: &Job, error: &ReadError) -> String {
     error.to_string()
 }
 
-fn begin(node: &Node, job: &Job, frozen: &Frozen) -> Arc<Running> {
+fn begin(node: &Node, job: &Job, frozen: &FlushedTable) -> Arc<Running> {
     node.engine.compactions.begin(Running {
         id: node.uuids.next(),
         table_id: frozen.table.id,
@@ -226,7 +226,7 @@ fn begin(node: &Node, job: &Job, frozen: &Frozen) -> Arc<Running> {
     })
 }
 
-fn open(node: &Node, job: &Job, frozen: &Frozen, now: u32, context: ReadContext) -> Work {
+fn open(node: &Node, job: &Job, frozen: &FlushedTable, now: u32, context: ReadContext) -> Work {
     let ranges: Vec<_> = job.ranges.iter().map(|range| (range.start, range.end)).collect();
     let counted: Vec<_> =
         job.ranges.iter().zip(&ranges).map(|(range, of)| (*range, frozen.partitions_in(*of))).collect();

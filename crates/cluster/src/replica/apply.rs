@@ -167,7 +167,7 @@ impl Replica {
             let (applied, still_held) = self.apply_once(mutations, encoded, number, held).await?;
             held = still_held;
             match applied {
-                Err(StorageError::Busy) if when_busy == WhenBusy::Waits => self.engine.log.ready().await,
+                Err(StorageError::Busy) if when_busy == WhenBusy::Waits => self.engine.log.wait_for_room().await,
                 Err(StorageError::ViewsChanged) => {}
                 Ok(applied) => {
                     self.note_write(mutations, begun);

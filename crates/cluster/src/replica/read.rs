@@ -20,7 +20,7 @@ use rows::live::counted;
 use rows::report::AnswerFigures;
 use rows::{
     Build, BuildError, BuildResult, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext,
-    ReadError, ReadMode, Row, Sought, Unfiltered, heap_size,
+    ReadError, ReadMode, Row, WantedRows, Unfiltered, heap_size,
 };
 use storage::TableStore;
 
@@ -153,7 +153,7 @@ pub struct ReadRequest {
     /// The sink of trace lines; None: the request is not traced.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// The rows that are looked for among those of the commands; None: all are wanted.
-    pub sought: Option<Arc<Sought>>,
+    pub sought: Option<Arc<WantedRows>>,
     /// Opens the streams of the commands; None: the engine does.
     pub open: Option<Arc<Open>>,
     /// The memory for results: while it is used up only small ones are built at once. None: the
@@ -405,7 +405,7 @@ impl Job {
     /// Runs one attempt; also gives how much it passed.
     fn attempt<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> (BuildResult<B>, u64) {
         let mut context = ReadContext::new(attempt.mode());
-        context.index_limits = self.node.options.guards.in_force().searches;
+        context.index_limits = self.node.options.guards.values().searches;
         context.trace = self.trace.clone();
         if attempt != Attempt::Inline {
             if self.is_over() {

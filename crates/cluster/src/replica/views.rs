@@ -145,7 +145,7 @@ impl Replica {
                 Err(WriteError::Storage(StorageError::Busy)) if when_busy == WhenBusy::Waits => {
                     // outside of the gate: a TRUNCATE may close it meanwhile
                     drop(locked);
-                    self.engine.log.ready().await;
+                    self.engine.log.wait_for_room().await;
                     guards = (held, self.lock_views(&views, mutations).await);
                 }
                 Err(WriteError::Storage(StorageError::ViewsChanged)) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use gossip::Gossip;
 use internode::payload::repair::consistent::SessionState;
 use storage::DiskFailurePolicy;
-use storage::received::{IfTruncated, Since};
+use storage::received::{IfTruncated, TruncationEffect};
 use streaming::{Operation, Summary};
 
 use super::collect::Wanted;
@@ -29,7 +29,7 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
     for summary in summaries {
         let store = node.engine.table(summary.table);
         let store = store.ok_or_else(|| format!("there is no table with the id {} here", summary.table))?;
-        if live.if_truncated() == IfTruncated::Fail && store.since(live.begun_at) != Since::Nothing {
+        if live.if_truncated() == IfTruncated::Fail && store.truncation_effect(live.begun_at) != TruncationEffect::Nothing {
             return Err(format!("{} was truncated meanwhile", store.name()));
         }
         wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));

@@ -15,7 +15,7 @@ use schema::TableId;
 use sending::{Choice, Outgoing};
 use sstable::SSTable;
 use storage::TableStore;
-use storage::received::Since;
+use storage::received::TruncationEffect;
 use storage::view::View;
 use streaming::data::outgoing;
 use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
@@ -70,9 +70,9 @@ pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wante
     }
     let mut looks = 1;
     loop {
-        let begun_at = node.engine.moment();
+        let begun_at = node.engine.truncation_epoch();
         let mut all = look(node, init, &tables).await?;
-        let is_truncated = tables.values().any(|(store, _)| store.since(begun_at) != Since::Nothing);
+        let is_truncated = tables.values().any(|(store, _)| store.truncation_effect(begun_at) != TruncationEffect::Nothing);
         if !is_truncated || looks == LOOKS_MAX {
             // a peer that has dropped the table too would refuse the session
             all.retain(|file| tables.get(&file.id.table).is_some_and(|(store, _)| !store.is_closed()));

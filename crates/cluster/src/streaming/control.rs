@@ -13,7 +13,7 @@ use links::Peer;
 use membership::Messenger;
 use schema::TableId;
 use sending::Outgoing;
-use storage::received::{Moment, Receiving};
+use storage::received::{TruncationEpoch, ReceivedSSTables};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, Operation, PrepareSyn, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -56,7 +56,7 @@ pub(super) struct Opening {
     pub init: StreamInit,
     pub peer: SocketAddr,
     /// As [`super::StreamPlan::since`].
-    pub since: Option<Moment>,
+    pub since: Option<TruncationEpoch>,
     pub requests: Vec<streaming::StreamRequest>,
     pub transfers: Vec<Wanted>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     let key = SessionKey { plan: init.plan, peer, index: init.session_index, follows: false };
     // before the files are looked for, which takes its time: a TRUNCATE that begins meanwhile ends
     // the stream of a repair
-    let begun_at = since.unwrap_or_else(|| node.engine.moment());
+    let begun_at = since.unwrap_or_else(|| node.engine.truncation_epoch());
     checks::can_hand_on(node, peer, &transfers).await.map_err(failed)?;
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
@@ -121,7 +121,7 @@ pub(super) async fn follow(
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer: init.from, index: init.session_index, follows: true };
     let session = Session::follow(&init, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.moment(), tell));
+    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.truncation_epoch(), tell));
     let (read, mut write) = tokio::io::split(stream);
     if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
         tracing::warn!(peer = %from.address, why, "a streaming session is refused");
@@ -170,7 +170,7 @@ async fn send(node: &Node, write: &mut WriteHalf<Box<dyn Stream>>, message: &Mes
 
 /// The files of a table, all of which have come. An attempt of a file that came again over another
 /// link may still have to give up its part.
-async fn taken(node: &Node, live: &Live, table: TableId) -> Result<Receiving, String> {
+async fn taken(node: &Node, live: &Live, table: TableId) -> Result<ReceivedSSTables, String> {
     let mut incoming = live.take_incoming(table).ok_or_else(|| format!("the files of table {table} are not there"))?;
     for _ in 0..GIVING_UP_LOOKS {
         incoming = match transfers::Incoming::take(incoming) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use storage::received::Moment;
+use storage::received::TruncationEpoch;
 use streaming::{Operation, PlanId, Preview, StreamInit, StreamRequest, Summary, TokenRange};
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ pub struct StreamPlan {
     pub preview: Preview,
     /// A repair: a moment of this node from before its replicas were compared. A TRUNCATE of this
     /// node since then fails the streams of its table. None: the begin of the session is meant.
-    pub since: Option<Moment>,
+    pub since: Option<TruncationEpoch>,
     /// The peers, each once. A peer of which nothing is wanted and to which nothing is sent is
     /// passed over.
     pub peers: Vec<PeerStreams>,

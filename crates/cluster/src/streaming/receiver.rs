@@ -19,7 +19,7 @@ use ring::relocation::contains;
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
 use schema::TableId;
 use sstable::Version;
-use storage::received::{Origin, ReceivedRows, Receiving, WholeSSTable};
+use storage::received::{Origin, ReceivedRows, ReceivedSSTables, WholeSSTable};
 use storage::{StorageError, TableStore};
 use streaming::data::partitions::{ReceivedPartitions, Source};
 use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part, Received};
@@ -383,7 +383,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
     let total = content.transfer_bytes();
     let name = |table: &str| format!("{table}/{}-{}", content.version.name(), header.sequence);
     let begun = live.table(header.table).map(|store| {
-        let begin = || Receiving::begin(&node.engine, &store, announced, live.if_truncated());
+        let begin = || ReceivedSSTables::begin(&node.engine, &store, announced, live.if_truncated());
         live.incoming(header.table, begin).map(|incoming| (incoming, Arc::clone(&store)))
     });
     let (incoming, store) = match begun {
@@ -424,7 +424,7 @@ fn passed_over(live: Arc<Live>, arrived: Arrived) -> File {
     File { live, attempt: None, incoming: None, arrived, origin, form, name, total: 0, taken: None }
 }
 
-fn whole(node: &Node, receiving: &Receiving, manifest: Manifest, version: Version) -> Result<Form, String> {
+fn whole(node: &Node, receiving: &ReceivedSSTables, manifest: Manifest, version: Version) -> Result<Form, String> {
     let sstable = receiving.whole(&node.engine, version).map_err(|error| told(node, receiving.store(), &error))?;
     Ok(Form::Whole { manifest, sstable, index: None })
 }
@@ -513,7 +513,7 @@ impl File {
     }
 
     /// Keeps the SSTable, which is complete.
-    fn keep(&mut self, node: &Node, receiving: &Receiving) -> Result<(), String> {
+    fn keep(&mut self, node: &Node, receiving: &ReceivedSSTables) -> Result<(), String> {
         match std::mem::replace(&mut self.form, Form::Passed) {
             Form::Passed => Ok(()),
             Form::Rows(both) => {

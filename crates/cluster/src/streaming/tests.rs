@@ -663,7 +663,7 @@ fn a_truncation_before_a_repair_sends_its_files_fails_the_stream() {
 #[test]
 fn a_truncation_before_a_stream_of_a_repair_begins_fails_the_stream() {
     let ring = ring_with_rows(24);
-    let since = Some(ring.node(1).engine.moment());
+    let since = Some(ring.node(1).engine.truncation_epoch());
     truncate(&ring, 1, "ks");
     let outcome = run_on(&ring, 1, StreamPlan { since, ..exchange(&ring, 0) });
     let failure = outcome.failures().next().expect("the repair has to compare anew");

@@ -19,7 +19,7 @@ use rows::{Mutation, PartitionUpdate, ReadContext, ReadMode, Updates};
 use schema::TableMetadata;
 use sstable::SSTable;
 use storage::StorageError;
-use storage::received::{Receiving, Since};
+use storage::received::{ReceivedSSTables, TruncationEffect};
 use streaming::Operation;
 
 use super::receiver::told;
@@ -36,7 +36,7 @@ const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// Adds all files that have come. Err: a sentence; some of the rows that take the path of writes
 /// may be there then.
-pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Receiving) -> Result<(), String> {
+pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: ReceivedSSTables) -> Result<(), String> {
     if !takes_write_path(node, operation, &receiving.store().table()) {
         let store = Arc::clone(receiving.store());
         return receiving.finish(&node.engine).await.map(drop).map_err(|error| told(node, &store, &error));
@@ -75,7 +75,7 @@ fn takes_write_path(node: &Node, operation: Operation, table: &TableMetadata) ->
 }
 
 /// Writes the rows of one SSTable. False: a TRUNCATE has removed those that are left.
-async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Result<bool, String> {
+async fn write(node: &Arc<Node>, receiving: &ReceivedSSTables, sstable: &SSTable) -> Result<bool, String> {
     let stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).map_err(|error| error.to_string())?;
     let mut updates = Updates::new(receiving.store().table(), Box::new(stream));
     loop {
@@ -95,7 +95,7 @@ async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Re
 
 /// Writes an update, in parts where its changes of views are too large: the sender has it. False: a
 /// TRUNCATE has removed its rows.
-async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate) -> Result<bool, String> {
+async fn apply(node: &Arc<Node>, receiving: &ReceivedSSTables, update: PartitionUpdate) -> Result<bool, String> {
     let mutations = [Mutation::of(update)];
     let mut parts: Option<Parts> = None;
     loop {
@@ -104,11 +104,11 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
         // waited for the gate.
         node.engine.admit().await;
         let open = receiving.store().streamed_writes.read().await;
-        match receiving.standing().map_err(|error| error.to_string())? {
-            Since::Removed => return Ok(false),
-            Since::Begun => {}
-            Since::Nothing if !node.engine.has_room() => continue,
-            Since::Nothing => {
+        match receiving.truncation_effect().map_err(|error| error.to_string())? {
+            TruncationEffect::Removed => return Ok(false),
+            TruncationEffect::Begun => {}
+            TruncationEffect::Nothing if !node.engine.has_room() => continue,
+            TruncationEffect::Nothing => {
                 let is_left = match &mut parts {
                     Some(parts) => parts.apply_next().await,
                     None => match node.replica.apply_admitted(&mutations, &[], Held::new(), WhenBusy::Fails).await {
@@ -124,7 +124,7 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
                     Ok(false) => return Ok(true),
                     Err(WriteError::Storage(StorageError::Busy)) => {
                         drop(open);
-                        node.engine.log.ready().await;
+                        node.engine.log.wait_for_room().await;
                         continue;
                     }
                     Err(error) => return Err(error.to_string()),
@@ -169,7 +169,7 @@ mod tests {
         let machine = SimNode::new(Duration::from_secs(2));
         let node = &machine.node;
         let store = node.engine.table_by_name("system_auth", "roles").expect("a built-in table");
-        let begun = Receiving::begin(&node.engine, &store, node.engine.moment(), IfTruncated::Drop);
+        let begun = ReceivedSSTables::begin(&node.engine, &store, node.engine.truncation_epoch(), IfTruncated::Drop);
         let receiving = begun.expect("a sound disk");
         let update = machine.role(1, 1).updates.remove(0);
         let mut write = pin!(apply(node, &receiving, update));
@@ -192,7 +192,7 @@ mod tests {
         let machine = SimNode::new(Duration::from_secs(2));
         let node = &machine.node;
         let store = node.engine.table_by_name("system_auth", "roles").expect("a built-in table");
-        let begun = Receiving::begin(&node.engine, &store, node.engine.moment(), IfTruncated::Drop);
+        let begun = ReceivedSSTables::begin(&node.engine, &store, node.engine.truncation_epoch(), IfTruncated::Drop);
         let receiving = begun.expect("a sound disk");
         machine.fill_log();
         // memtables have room, as on a larger node

@@ -13,7 +13,7 @@ use hints::StoreOptions;
 use internode::MessagingVersion;
 use rows::codec::encode_mutation;
 use rows::live::TombstoneLimits;
-use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError, Sought};
+use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError, WantedRows};
 use schema::table::ColumnSpec;
 use schema::{
     ColumnKind, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
@@ -207,7 +207,7 @@ impl SimRing {
         let options = EngineOptions {
             commitlog,
             tombstone_warn_threshold: 1_000,
-            ..EngineOptions::beneath(std::path::Path::new(DATA))
+            ..EngineOptions::with_small_budgets(std::path::Path::new(DATA))
         };
         let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
         let local = local_table(&engine);
@@ -391,7 +391,7 @@ impl SimRing {
         &self,
         through: usize,
         commands: Vec<ReadCommand>,
-        sought: Option<Arc<Sought>>,
+        sought: Option<Arc<WantedRows>>,
         level: Consistency,
     ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
         self.world.block_on(self.search_at(through, commands, sought, level))
@@ -402,7 +402,7 @@ impl SimRing {
         &self,
         through: usize,
         commands: Vec<ReadCommand>,
-        sought: Option<Arc<Sought>>,
+        sought: Option<Arc<WantedRows>>,
         level: Consistency,
     ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
         let node = Arc::clone(self.node(through));

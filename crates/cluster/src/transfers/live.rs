@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use env::{Env, Instant, Stream};
 use schema::TableId;
 use sending::Outgoing;
-use storage::received::{IfTruncated, Moment, Receiving};
+use storage::received::{IfTruncated, TruncationEpoch, ReceivedSSTables};
 use storage::{Engine, TableStore};
 use streaming::{Arrived, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
 use tokio::sync::{mpsc, watch};
@@ -39,9 +39,9 @@ pub(crate) struct Live {
     pub begun_millis: i64,
     /// The begin of the session among the truncations of this node, taken before the session's
     /// files were looked for.
-    pub begun_at: Moment,
+    pub begun_at: TruncationEpoch,
     /// When the peer told of the files that it sends. Empty: it has not told yet.
-    announced_at: OnceLock<Moment>,
+    announced_at: OnceLock<TruncationEpoch>,
     /// The tables of which the peer sends files, as they were when it told of that. Empty: it has
     /// not yet. The files of a table that is dropped are not kept open.
     announced: OnceLock<BTreeMap<TableId, Weak<TableStore>>>,
@@ -69,15 +69,15 @@ pub(crate) struct Live {
 
 /// The files of a table that come. Dropping it without [`Incoming::take`] removes the files that
 /// have come, and may wait for the disk.
-pub(crate) struct Incoming(Option<Receiving>);
+pub(crate) struct Incoming(Option<ReceivedSSTables>);
 
 impl Incoming {
-    pub fn receiving(&self) -> &Receiving {
+    pub fn receiving(&self) -> &ReceivedSSTables {
         self.0.as_ref().expect("only the last owner takes it")
     }
 
     /// The files that have come, to be added to the table. Err: one of them is still being written.
-    pub fn take(this: Arc<Self>) -> Result<Receiving, Arc<Self>> {
+    pub fn take(this: Arc<Self>) -> Result<ReceivedSSTables, Arc<Self>> {
         Arc::try_unwrap(this).map(|mut incoming| incoming.0.take().expect("only the last owner takes it"))
     }
 }
@@ -100,7 +100,7 @@ impl Live {
         init: StreamInit,
         session: Session,
         env: &Env,
-        begun_at: Moment,
+        begun_at: TruncationEpoch,
         events: mpsc::Sender<Event>,
     ) -> Self {
         Self {
@@ -162,11 +162,11 @@ impl Live {
     /// before.
     pub fn announce(&self, engine: &Engine) {
         // a second announcement fails the session
-        let _ = self.announced_at.set(engine.moment());
+        let _ = self.announced_at.set(engine.truncation_epoch());
     }
 
     /// When the peer told of the files that it sends. None: it has not told yet.
-    pub fn announced_at(&self) -> Option<Moment> {
+    pub fn announced_at(&self) -> Option<TruncationEpoch> {
         self.announced_at.get().copied()
     }
 
@@ -262,7 +262,7 @@ impl Live {
     pub fn incoming<E>(
         &self,
         table: TableId,
-        begin: impl FnOnce() -> Result<Receiving, E>,
+        begin: impl FnOnce() -> Result<ReceivedSSTables, E>,
     ) -> Result<Arc<Incoming>, E> {
         let mut incoming = locked(&self.incoming);
         if let Some(there) = incoming.get(&table) {

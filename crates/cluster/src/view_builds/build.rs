@@ -100,7 +100,7 @@ async fn pass_range(
     while !place.range.is_done() {
         // a build waits where writes wait, and leaves half of the log's buffer to writes
         node.engine.admit().await;
-        node.engine.log.ready().await;
+        node.engine.log.wait_for_room().await;
         let locked = match (pause, &place.next) {
             // in the queue of those that wait: where it only looked whether the lock is free, a
             // partition that is written all the time would never be built

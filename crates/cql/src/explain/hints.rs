@@ -117,7 +117,7 @@ fn wide(lines: &mut Lines, passed: u64, partitions: u64, returned: u64) {
     lines.add("hint", "access", "wide scan", passed, &detail);
 }
 
-fn tombstones(lines: &mut Lines, passed: &rows::dead::Passed, returned: u64, table: &TableMetadata) {
+fn tombstones(lines: &mut Lines, passed: &rows::dead::PassedCounts, returned: u64, table: &TableMetadata) {
     let dead = passed.tombstones();
     if dead < DEAD_FEW || dead < returned.saturating_mul(DEAD_PER_ROW) {
         return;

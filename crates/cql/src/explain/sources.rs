@@ -1,7 +1,7 @@
 //! Memtables and SSTables: what becomes of each, and what reading it took; then what came of the
 //! read as a whole.
 
-use rows::dead::{DeadKind, Passed};
+use rows::dead::{DeadKind, PassedCounts};
 use rows::report::{CommandReport, Decision, ReadReport, RunReport, SourceFigures, SourceKind, SourceReport};
 use schema::TableMetadata;
 
@@ -113,7 +113,7 @@ fn measured(lines: &mut Lines, step: &'static str, source: &SourceReport, figure
 }
 
 /// `3,112 row, 4 range`.
-pub(super) fn kinds(passed: &Passed) -> String {
+pub(super) fn kinds(passed: &PassedCounts) -> String {
     let some = DeadKind::ALL.iter().filter(|kind| passed.of(**kind) > 0);
     some.map(|kind| format!("{} {}", format::number(passed.of(*kind)), kind.name())).collect::<Vec<_>>().join(", ")
 }

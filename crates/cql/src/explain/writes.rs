@@ -1,7 +1,7 @@
 //! INSERT, UPDATE, DELETE and BATCH: what is written where, what has to be read first, and how long
 //! it took.
 
-use rows::dead::{DeadKind, Grace, Passed};
+use rows::dead::{DeadKind, GracePeriod, PassedCounts};
 use rows::{ColumnData, Mutation, PartitionHead, PartitionUpdate, Unfiltered};
 use types::BatchKind;
 
@@ -126,8 +126,8 @@ fn mutation<C: ExplainCoordinator>(lines: &mut Lines, mutation: &Mutation, execu
 fn update<C: ExplainCoordinator>(lines: &mut Lines, update: &PartitionUpdate, _: &Execution<'_>, coordinator: &C) {
     let table = format!("{}.{}", update.table.keyspace, update.table.name);
     let seconds = u32::try_from(update.table.params.gc_grace_seconds).unwrap_or(0);
-    let grace = Grace { now: coordinator.now_seconds(), seconds };
-    let mut passed = Passed::default();
+    let grace = GracePeriod { now: coordinator.now_seconds(), seconds };
+    let mut passed = PassedCounts::default();
     let static_row = update.static_row.clone();
     passed.head(&PartitionHead::new(update.key.clone(), update.deletion, static_row), &grace);
     let mut cells = 0;

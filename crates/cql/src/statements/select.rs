@@ -14,7 +14,7 @@ mod sizes;
 use std::sync::{Arc, Mutex};
 
 use rows::command::RingBound;
-use rows::live::{Scanned, TombstoneLimits};
+use rows::live::{ScannedCounts, TombstoneLimits};
 use rows::{ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, Slices};
 use schema::{ColumnId, Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
@@ -391,8 +391,8 @@ fn warnings(plan: &SelectPlan) -> Vec<String> {
     warnings
 }
 
-fn of_tombstones(scanned: &Scanned, command: &str) -> String {
-    let Scanned { key, tombstones, live_rows } = scanned;
+fn of_tombstones(scanned: &ScannedCounts, command: &str) -> String {
+    let ScannedCounts { key, tombstones, live_rows } = scanned;
     format!(
         "Read {live_rows} live rows and {tombstones} tombstone cells for query {command}; token {} \
          (see tombstone_warn_threshold)",

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use rows::{
     ColumnFilter, DeletionTime, Mutation, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, Row, Sought, Unfiltered,
+    ReadError, Row, WantedRows, Unfiltered,
 };
 use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
@@ -38,7 +38,7 @@ pub(super) struct Memory {
     /// The latest second at which data with a TTL may end.
     pub latest_expiration: Cell<u32>,
     /// The rows that the last read looked for among those of its commands.
-    pub sought: RefCell<Option<Arc<Sought>>>,
+    pub sought: RefCell<Option<Arc<WantedRows>>>,
     /// Lines about large batches, each with whether the batch was refused.
     pub large_batches: RefCell<Vec<(String, bool)>>,
 }

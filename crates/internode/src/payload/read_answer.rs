@@ -20,7 +20,7 @@ use bytes::Bytes;
 use rows::error::TooManyTombstones;
 use rows::filter::FilteredStream;
 use rows::limits::LimitedStream;
-use rows::live::{Scanned, TombstoneLimits, counted};
+use rows::live::{ScannedCounts, TombstoneLimits, counted};
 use rows::purge::PurgeStream;
 use rows::selection::{SelectedFrom, SelectedStream};
 use rows::{BuildError, PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
@@ -267,7 +267,7 @@ struct CountedStream<S> {
     table: Arc<TableMetadata>,
     now: u32,
     limits: TombstoneLimits,
-    scanned: Option<Scanned>,
+    scanned: Option<ScannedCounts>,
     before: u64,
     most: u64,
     /// The first item of the partition, read to find out whether the partition is empty.
@@ -284,7 +284,7 @@ impl<S: PartitionStream> CountedStream<S> {
             Some(scanned) if !self.limits.each_partition => scanned.key.clone_from(&head.key),
             _ => {
                 self.end();
-                self.scanned = Some(Scanned { key: head.key.clone(), tombstones: 0, live_rows: 0 });
+                self.scanned = Some(ScannedCounts { key: head.key.clone(), tombstones: 0, live_rows: 0 });
             }
         }
     }

@@ -83,13 +83,13 @@ pub fn get_encoded_row(
 
 /// The thing that [`show_encoded_row`] met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Looked {
+pub enum ShowOutcome {
     /// A row, which was shown.
-    AtRow,
+    ShownRow,
     /// The end of the partition.
-    AtEnd,
+    EndOfPartition,
     /// Something that has to be decoded.
-    AtOther,
+    NotShown,
 }
 
 /// Shows the row at `offset` on disk to `visitor`, as [`EncodedRow::visit`] would; returns what
@@ -100,17 +100,17 @@ pub fn show_encoded_row(
     offset: usize,
     header: &Header,
     visitor: &mut dyn RowVisitor,
-) -> Result<(Looked, usize), CodecError> {
+) -> Result<(ShowOutcome, usize), CodecError> {
     if buffer.get(offset).is_some_and(|flags| flags & END_OF_PARTITION != 0) {
-        return Ok((Looked::AtEnd, offset + 1));
+        return Ok((ShowOutcome::EndOfPartition, offset + 1));
     }
-    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((Looked::AtOther, offset)) };
+    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((ShowOutcome::NotShown, offset)) };
     let FramedRow { flags, clustering, end, content, .. } = framed;
     if inspected(content, flags, header, |_| {}).is_none() {
-        return Ok((Looked::AtOther, offset));
+        return Ok((ShowOutcome::NotShown, offset));
     }
     show(Walk { cursor: Cursor::new(content), flags, header }, &clustering, visitor)?;
-    Ok((Looked::AtRow, end))
+    Ok((ShowOutcome::ShownRow, end))
 }
 
 /// A row on disk without deletions and expiry of its own, whose content is still to be inspected.
@@ -336,14 +336,14 @@ impl EncodedRow {
         let content = self.bytes.get(self.body..).unwrap_or_default();
         let flags = self.bytes.first().copied().unwrap_or_default();
         let walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
-        show(walk, &self.clustering, visitor).map_err(|error| gone(&error))
+        show(walk, &self.clustering, visitor).map_err(|error| inspected_row_error(&error))
     }
 
     /// Decodes the row.
     pub fn decode(&self) -> Result<Row, ReadError> {
         match decode_unfiltered(&self.bytes, 0, &self.header, true) {
             Ok((Decoded::Row(row), _)) => Ok(row),
-            other => Err(gone(&other)),
+            other => Err(inspected_row_error(&other)),
         }
     }
 }
@@ -358,7 +358,7 @@ pub trait RowVisitor {
 }
 
 /// The bytes of a row were inspected when it was read, so that bytes of a file cannot lead here.
-fn gone(what: &dyn std::fmt::Debug) -> ReadError {
+fn inspected_row_error(what: &dyn std::fmt::Debug) -> ReadError {
     let what = format!("a row that was read is none: {what:?}");
     Corruption { path: Default::default(), offset: 0, what }.into()
 }

@@ -319,13 +319,13 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
             assert!(matches!(cut, Err(CodecError::Truncated) | Ok((None, 1))));
             let mut shown = Shown::default();
             let of_cut = show_encoded_row(&bytes.slice(..length), 1, &from, &mut shown);
-            assert!(matches!(of_cut, Err(CodecError::Truncated) | Ok((Looked::AtOther, 1))) && shown.row.is_none());
+            assert!(matches!(of_cut, Err(CodecError::Truncated) | Ok((ShowOutcome::NotShown, 1))) && shown.row.is_none());
         }
         let (encoded, end) = get_encoded_row(&bytes, 1, &from).expect("sound bytes");
         copied.push(encoded.is_some());
         let Some(encoded) = encoded else {
             let mut shown = Shown::default();
-            assert_eq!(show_encoded_row(&bytes, 1, &from, &mut shown), Ok((Looked::AtOther, 1)));
+            assert_eq!(show_encoded_row(&bytes, 1, &from, &mut shown), Ok((ShowOutcome::NotShown, 1)));
             assert!(shown.row.is_none() && shown.cells.is_empty(), "nothing is shown of a row that is decoded");
             continue;
         };
@@ -334,7 +334,7 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
         let mut shown = Shown::default();
         encoded.visit(&mut shown).expect("inspected bytes");
         let mut at_once = Shown::default();
-        assert_eq!(show_encoded_row(&bytes, 1, &from, &mut at_once), Ok((Looked::AtRow, bytes.len())));
+        assert_eq!(show_encoded_row(&bytes, 1, &from, &mut at_once), Ok((ShowOutcome::ShownRow, bytes.len())));
         assert_eq!((&at_once.row, &at_once.cells), (&shown.row, &shown.cells));
         let cell = |cell: &Cell| (cell.timestamp, cell.path.clone(), cell.value.clone());
         let cells = row.columns.iter().flat_map(|data| match data {

@@ -138,7 +138,7 @@ fn walked(
         rows.reverse();
     }
     let mut changes = list.changes(&start, &end, reversed, usize::MAX).peekable();
-    let mut open = list.entered(&start, &end, reversed);
+    let mut open = list.deletion_on_entry(&start, &end, reversed);
     let key = |row: &ClusteringValues| prefix_key(comparator, row, PrefixKind::Clustering);
     let deletions = rows.iter().map(|row| {
         while let Some(change) = changes.next_if(|change| (change.key < key(row)) != reversed) {

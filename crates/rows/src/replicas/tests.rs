@@ -256,17 +256,17 @@ impl Reading {
                 Ok(seen) => return (seen, merge.differences(), asked),
                 Err(error) => assert_eq!(error, ReadError::WouldBlock),
             }
-            assert!(!merge.lacks().is_empty(), "a read that ends early says what it lacks");
-            for lack in merge.lacks() {
+            assert!(!merge.further_reads().is_empty(), "a read that ends early says what it lacks");
+            for lack in merge.further_reads() {
                 self.ask(replicas, &mut answers, lack);
             }
         }
         unreachable!("a read ends");
     }
 
-    fn ask(&self, replicas: &[Replica], answers: &mut [Answers], lack: &Lack) {
+    fn ask(&self, replicas: &[Replica], answers: &mut [Answers], lack: &FurtherRead) {
         match lack {
-            Lack::Rows { replica, key, after } => {
+            FurtherRead::Rows { replica, key, after } => {
                 let slice = match self.reversed {
                     false => Slice { start: Bound::start(after.clone(), false), end: Bound::top() },
                     true => Slice { start: Bound::bottom(), end: Bound::end(after.clone(), false) },
@@ -275,7 +275,7 @@ impl Reading {
                 let portion = replicas[*replica].answer(&range, &slice, self.reversed, self.limits);
                 answers[*replica].add_rows(replay(portion), key, self.limits).expect("it is sound");
             }
-            Lack::Partitions { replica, after } => {
+            FurtherRead::Partitions { replica, after } => {
                 let start = RingBound::Key { key: after.clone(), inclusive: false };
                 let range = PartitionRange::Range { start, end: RingBound::Open };
                 let portion = replicas[*replica].answer(&range, &Slice::all(), self.reversed, self.limits);

@@ -188,8 +188,8 @@ mod tests {
     use env::sim::{DATA, Sim};
     use schema::KeyspaceMetadata;
     use storage::EngineOptions;
-    use storage::repair_sessions::set_apart;
-    use storage::requests::operations::Apart;
+    use storage::repair_sessions::anticompact;
+    use storage::requests::operations::AnticompactedRanges;
     use storage::token_ranges::TokenRanges;
     use types::Token;
 
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn old_versions_and_pending_repairs_are_told() {
         let sim = Sim::new(3);
-        let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+        let engine = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
         // a row for system_schema.keyspaces
         let mut made = KeyspaceMetadata::clone(&schema::system::schema().keyspaces["system_traces"]);
         made.name = "made".to_owned();
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!((before.bytes_pending_repair, before.bytes_repaired, before.old_sstable_count), (0, 0, 0));
         assert_eq!(told(Version::OA).old_sstable_count, before.sstable_count);
         let ranges = TokenRanges::new(&[(Token::MIN, Token::MIN)]);
-        let apart = Arc::new(Apart { session: [7; 16], ranges });
-        sim.block_on(set_apart(&engine, &store, &apart, |_| false)).expect("nothing else has the data");
+        let apart = Arc::new(AnticompactedRanges { session: [7; 16], ranges });
+        sim.block_on(anticompact(&engine, &store, &apart, |_| false)).expect("nothing else has the data");
         let after = told(Version::DA);
         assert_eq!((after.bytes_unrepaired, after.bytes_repaired), (0, 0));
         assert!(after.bytes_pending_repair > 0);

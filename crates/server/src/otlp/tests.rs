@@ -86,7 +86,7 @@ struct Machine {
 impl Machine {
     fn new(port: u16, ratio: f64) -> Self {
         let sim = Sim::new(1);
-        let options = EngineOptions::beneath(Path::new(DATA));
+        let options = EngineOptions::with_small_budgets(Path::new(DATA));
         let mut services = machine::start(&sim.env(), options, 1, Timeouts::default());
         let spans = Spans { endpoint: format!("http://127.0.0.1:{port}/"), certificate: None, ratio };
         let otlp = Otlp::start(&services.node, &spans).expect("no file is read");

@@ -12,7 +12,7 @@ use crate::machine;
 fn a_change_of_the_file_is_told_of_once() {
     let sim = Sim::new(1);
     let env = sim.env();
-    let services = machine::start(&env, EngineOptions::beneath(Path::new(DATA)), 1, Timeouts::default());
+    let services = machine::start(&env, EngineOptions::with_small_budgets(Path::new(DATA)), 1, Timeouts::default());
     let path = Path::new(DATA).join("cassandra-topology.properties");
     let write = |text: &str| env.disk.replace_file(&path, text.as_bytes()).expect("a sound disk");
     write("127.0.0.1=dc1:r1\n127.0.0.2=dc1:r1\n");

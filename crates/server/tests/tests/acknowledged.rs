@@ -36,7 +36,7 @@ impl Machine {
         let sim = Sim::new(1);
         let env = sim.env();
         let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
-        let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+        let options = EngineOptions { commitlog, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
         let services = machine::start(&env, options, 1, timeouts);
         let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));

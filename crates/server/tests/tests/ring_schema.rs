@@ -36,7 +36,7 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let sim = Sim::new(1);
-        let (engine, _) = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).unwrap();
+        let (engine, _) = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).unwrap();
         Self { _sim: sim, engine }
     }
 
@@ -140,7 +140,7 @@ fn cell(mutations: &[Mutation], table: &str, column: &str) -> Option<Bytes> {
 fn a_new_node_agrees_with_a_new_node_of_cassandra() {
     let sim = Sim::new(1);
     for _ in 0..2 {
-        let (engine, _) = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).unwrap();
+        let (engine, _) = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).unwrap();
         assert_eq!(types::literal::print_uuid(&engine.schema().version), FIRST);
         drop(engine);
         sim.kill();

@@ -10,9 +10,10 @@
 //! ```text
 //! segment      := node-block* upper-block* row-block*
 //! node-block   := node{1..}                as many as fit into 4 KiB, at least one
-//! node         := first_row:u32 rows:u32 upper:u32 ties:u32 tie:u32{32} value:f32{dimension}
+//! node         := first_row:u32 rows:u32 upper:u32 neighbours:u32
+//!                 neighbour:u32{32} value:f32{dimension}
 //! upper-block  := upper{1..60}
-//! upper        := ties:u32 tie:u32{16}
+//! upper        := neighbours:u32 neighbour:u32{16}
 //! row-block    := row:u32{1..1024}
 //! footer       := fingerprint:vbytes rows:u32 data_length:u64 function:u8 dimension:uvint
 //!                 vectors:u64 count:uvint segment-head{count}
@@ -45,10 +46,10 @@ use build::Building;
 
 /// Bytes of vectors that are collected before they become a segment.
 pub const SEGMENT_SIZE: usize = 64 << 20;
-/// Most ties of a node in the lowest layer.
-const TIES_BASE: usize = 32;
-/// Most ties of a node in each upper layer.
-const TIES_UPPER: usize = 16;
+/// Most neighbours of a node in the lowest layer.
+const NEIGHBOURS_BASE: usize = 32;
+/// Most neighbours of a node in each upper layer.
+const NEIGHBOURS_UPPER: usize = 16;
 /// The highest layer: one in 16 nodes of a layer is in the next, so this one is for 2^28 nodes.
 const LAYER_MAX: usize = 7;
 /// Bytes that the nodes of a block take, unless one takes more.
@@ -57,7 +58,7 @@ const NODE_BLOCK: usize = 4 << 10;
 const UPPERS_OF_BLOCK: u64 = 60;
 /// Rows of a row-block.
 const ROWS_OF_BLOCK: u64 = 1024;
-/// Bytes of a node without its ties and values.
+/// Bytes of a node without its neighbours and values.
 const NODE_HEAD: usize = 16;
 /// The number that stands for no record of an upper layer.
 const NO_UPPER: u32 = u32::MAX;
@@ -95,8 +96,8 @@ trait Layers {
     type Error;
     /// The rank of a node.
     fn rank(&mut self, node: u32) -> Result<f32, Self::Error>;
-    /// Appends the ties of a node in a layer to `out`.
-    fn ties(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), Self::Error>;
+    /// Appends the neighbours of a node in a layer to `out`.
+    fn neighbours(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), Self::Error>;
     /// Whether a node is met for the first time since the last search began.
     fn is_new(&mut self, node: u32) -> bool;
 }
@@ -115,15 +116,15 @@ fn search_layer<L: Layers>(
         open.push(*one);
         best.push(std::cmp::Reverse(*one));
     }
-    let mut ties = Vec::new();
+    let mut neighbours = Vec::new();
     while let Some(nearest) = open.pop() {
         let worst = best.peek().map(|worst| worst.0);
         if best.len() >= breadth && worst.is_some_and(|worst| nearest < worst) {
             break;
         }
-        ties.clear();
-        layers.ties(nearest.node, layer, &mut ties)?;
-        for node in &ties {
+        neighbours.clear();
+        layers.neighbours(nearest.node, layer, &mut neighbours)?;
+        for node in &neighbours {
             if !layers.is_new(*node) {
                 continue;
             }
@@ -151,7 +152,7 @@ struct Layout {
 
 impl Layout {
     fn node_size(self) -> usize {
-        NODE_HEAD + TIES_BASE * 4 + self.dimension * 4
+        NODE_HEAD + NEIGHBOURS_BASE * 4 + self.dimension * 4
     }
 
     fn nodes_of_block(self) -> u64 {
@@ -174,7 +175,7 @@ impl OpenSegment {
         let row_block = head.first_row_block(layout);
         Ok(Self {
             nodes: Records::over(blocks, head.first_block, layout.node_size(), layout.nodes_of_block(), head.nodes)?,
-            uppers: Records::over(blocks, upper_block, 4 + TIES_UPPER * 4, UPPERS_OF_BLOCK, head.uppers)?,
+            uppers: Records::over(blocks, upper_block, 4 + NEIGHBOURS_UPPER * 4, UPPERS_OF_BLOCK, head.uppers)?,
             rows: Records::over(blocks, row_block, 4, ROWS_OF_BLOCK, head.rows)?,
             head,
         })
@@ -269,15 +270,15 @@ impl GraphWriter {
                 for value in [first_row, rows, number] {
                     put_u32(out, value);
                 }
-                put_ties(out, building.ties_of(node), TIES_BASE);
+                put_neighbours(out, building.neighbours_of(node), NEIGHBOURS_BASE);
                 out.extend(building.vector(node).iter().flat_map(|value| value.to_le_bytes()));
             })?;
             uppers.extend(upper);
             first_row += rows;
         }
         blocks.end()?;
-        for ties in &uppers {
-            blocks.put(UPPERS_OF_BLOCK, |out| put_ties(out, ties, TIES_UPPER))?;
+        for neighbours in &uppers {
+            blocks.put(UPPERS_OF_BLOCK, |out| put_neighbours(out, neighbours, NEIGHBOURS_UPPER))?;
         }
         blocks.end()?;
         for row in (0..building.len()).flat_map(|node| building.rows_of(node)) {
@@ -343,11 +344,11 @@ impl InBlocks<'_> {
     }
 }
 
-fn put_ties(out: &mut Vec<u8>, ties: &[u32], most: usize) {
-    assert!(ties.len() <= most, "a node has no more ties than its record has room for");
-    put_u32(out, ties.len() as u32);
+fn put_neighbours(out: &mut Vec<u8>, neighbours: &[u32], most: usize) {
+    assert!(neighbours.len() <= most, "a node has no more neighbours than its record has room for");
+    put_u32(out, neighbours.len() as u32);
     for at in 0..most {
-        put_u32(out, ties.get(at).copied().unwrap_or(0));
+        put_u32(out, neighbours.get(at).copied().unwrap_or(0));
     }
 }
 
@@ -513,7 +514,7 @@ impl<'g> Walk<'g> {
         self.segment.nodes.get(&self.graph.blocks, u64::from(node), self.mode)
     }
 
-    fn read_ties(&self, record: &[u8], most: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
+    fn read_neighbours(&self, record: &[u8], most: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
         let mut read = || -> Result<(), IndexError> {
             let mut cursor = Cursor::new(record);
             let count = cursor.u32()? as usize;
@@ -560,14 +561,14 @@ impl Layers for Walk<'_> {
 
     fn rank(&mut self, node: u32) -> Result<f32, ReadError> {
         let record = self.node(node)?;
-        let values = record.get(NODE_HEAD + TIES_BASE * 4..).unwrap_or_default();
+        let values = record.get(NODE_HEAD + NEIGHBOURS_BASE * 4..).unwrap_or_default();
         Ok(self.graph.similarity.rank_of_bytes(self.vector, values))
     }
 
-    fn ties(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
+    fn neighbours(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
         let record = self.node(node)?;
         if layer == 0 {
-            return self.read_ties(record.get(NODE_HEAD - 4..).unwrap_or_default(), TIES_BASE, out);
+            return self.read_neighbours(record.get(NODE_HEAD - 4..).unwrap_or_default(), NEIGHBOURS_BASE, out);
         }
         let upper = Cursor::new(record.get(8..).unwrap_or_default()).u32();
         let upper = upper.map_err(|error| self.graph.blocks.error(error))?;
@@ -576,7 +577,7 @@ impl Layers for Walk<'_> {
             return Err(self.graph.blocks.error(damaged("a node that is not in an upper layer")));
         }
         let record = self.segment.uppers.get(&self.graph.blocks, number, self.mode)?;
-        self.read_ties(&record, TIES_UPPER, out)
+        self.read_neighbours(&record, NEIGHBOURS_UPPER, out)
     }
 
     fn is_new(&mut self, node: u32) -> bool {

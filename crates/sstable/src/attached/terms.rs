@@ -31,7 +31,7 @@ use stdx::put::{put_u32, put_u64, put_uvint};
 
 use super::blocks::{BlockFile, BlockWriter, Kind};
 use super::damaged;
-use super::rows_found::{RowSet, RowSetBuilder};
+use super::row_set::{RowSet, RowSetBuilder};
 use crate::error::{Error, IndexError};
 use crate::file_cache::FileCache;
 

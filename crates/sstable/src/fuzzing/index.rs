@@ -14,7 +14,7 @@ use crate::index::partition_index::PartitionIndex;
 use crate::index::row_index::RowIndexEntry;
 use crate::index::{Blocks, PartitionPosition};
 use crate::index_file::{Access, IndexFile};
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 use crate::statistics::HeaderComponent;
 
 /// Entries that a walk passes. Nodes may share children, so that few bytes stand for very many
@@ -91,7 +91,7 @@ pub fn big_index(data: &[u8]) {
     }
 }
 
-fn schema_of_bytes() -> Arc<Resolved> {
+fn schema_of_bytes() -> Arc<ReadSchema> {
     let component = HeaderComponent {
         stats: EncodingStats::default(),
         deletion_times: DeletionTimeForm::Unsigned,
@@ -102,10 +102,10 @@ fn schema_of_bytes() -> Arc<Resolved> {
     };
     let table = Arc::new(component.table("ks", "t").expect("known types"));
     let header = component.resolve(&table).expect("its own table");
-    Arc::new(Resolved { table, header, rewriting: None, caches_keys: false })
+    Arc::new(ReadSchema { table, header, rewriting: None, caches_keys: false })
 }
 
-fn walk_big(index: &BigIndex, file: &[u8], schema: &Arc<Resolved>) {
+fn walk_big(index: &BigIndex, file: &[u8], schema: &Arc<ReadSchema>) {
     let mut row_indexes = 0;
     let mut entry_of = |position: PartitionPosition| {
         if let PartitionPosition::Rows(position) = position
@@ -129,7 +129,7 @@ fn walk_big(index: &BigIndex, file: &[u8], schema: &Arc<Resolved>) {
     while_some(STEPS_MAX, || cursor.next().ok().flatten(), &mut entry_of);
 }
 
-fn walk_row_index(mut blocks: Blocks, schema: &Resolved) {
+fn walk_row_index(mut blocks: Blocks, schema: &ReadSchema) {
     for byte in [0, 7, 0x61, 0xff] {
         let bound: Bound = ClusteringPrefix::start([Some(Bytes::from(vec![byte; 4]))].into_iter().collect(), true);
         let _ = blocks.first_behind(&bound, schema);

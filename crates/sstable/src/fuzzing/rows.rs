@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{
-    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, Looked, RowVisitor, decode_static_row,
+    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, ShowOutcome, RowVisitor, decode_static_row,
     decode_unfiltered, encode_marker, encode_row, find_starts, get_deletion_time, get_encoded_row, pass_rows_before,
     peek_unfiltered, show_encoded_row,
 };
@@ -100,11 +100,11 @@ fn visit(buffer: &Bytes, offset: usize, header: &Arc<Header>, decoded: &Unfilter
     let mut at_once = Shown::default();
     let looked = show_encoded_row(buffer, offset, header, &mut at_once);
     let Ok((Some(encoded), end)) = get_encoded_row(buffer, offset, header) else {
-        let is_row = matches!(looked, Ok((Looked::AtRow | Looked::AtEnd, _)));
+        let is_row = matches!(looked, Ok((ShowOutcome::ShownRow | ShowOutcome::EndOfPartition, _)));
         assert!(!is_row && at_once.liveness.is_none(), "{looked:?} is shown of what has to be decoded");
         return;
     };
-    assert_eq!(looked, Ok((Looked::AtRow, end)));
+    assert_eq!(looked, Ok((ShowOutcome::ShownRow, end)));
     let Unfiltered::Row(row) = decoded else { panic!("a marker is taken for a row") };
     let mut shown = Shown::default();
     encoded.visit(&mut shown).expect("a row that was inspected can be shown");

@@ -23,7 +23,7 @@ use super::summary::{Summary, SummaryBuilder};
 use super::{PartitionPosition, RowIndex, promoted};
 use crate::error::{IndexError, Malformed};
 use crate::index_file::{Access, IndexFile, Pages};
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 
 /// The order of keys in an SSTable.
 #[derive(Clone, PartialEq, Debug)]
@@ -237,7 +237,7 @@ impl BigIndex {
     pub fn row_index(
         &self,
         position: u64,
-        schema: &Arc<Resolved>,
+        schema: &Arc<ReadSchema>,
         access: Access,
     ) -> Result<(Bytes, RowIndex), IndexError> {
         let mut pages = Pages::new(self.file.clone(), access);

@@ -27,7 +27,7 @@ use types::CqlType;
 use super::{Block, Blocks, RowIndex};
 use crate::error::{IndexError, Malformed};
 use crate::index_file::Pages;
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 
 /// Widths are written as what they are more than this.
 const WIDTH_BASE: i64 = 64 * 1024;
@@ -44,7 +44,7 @@ struct Info {
 /// Where the descriptions are.
 #[derive(Clone)]
 struct Promoted {
-    schema: Arc<Resolved>,
+    schema: Arc<ReadSchema>,
     form: DeletionTimeForm,
     pages: Pages,
     /// The descriptions, and behind them their offsets.
@@ -61,7 +61,7 @@ pub(super) fn read(
     body: Range<u64>,
     data_position: u64,
     form: DeletionTimeForm,
-    schema: &Arc<Resolved>,
+    schema: &Arc<ReadSchema>,
 ) -> Result<RowIndex, IndexError> {
     let length = usize::try_from(body.end - body.start).unwrap_or(usize::MAX);
     let head = pages.bytes(body.start, HEAD_LEN_MAX.min(length))?;
@@ -305,7 +305,7 @@ mod tests {
     /// Beyond what 32 bits hold: 5 TB in all.
     const WIDTH: u64 = 5_000_000_000;
 
-    fn schema() -> Arc<Resolved> {
+    fn schema() -> Arc<ReadSchema> {
         let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
         let specs =
             vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("c", ColumnKind::Clustering, CqlType::Int)];
@@ -313,7 +313,7 @@ mod tests {
         let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
         let table = TableMetadata::new(id, "k", "t", kind, flags, params, specs, BTreeMap::new(), None);
         let header = Header::for_table(&table, EncodingStats::default());
-        Arc::new(Resolved { table: Arc::new(table), header, rewriting: None, caches_keys: true })
+        Arc::new(ReadSchema { table: Arc::new(table), header, rewriting: None, caches_keys: true })
     }
 
     fn values(c: u32) -> rows::ClusteringValues {

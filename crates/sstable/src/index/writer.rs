@@ -17,7 +17,7 @@ use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
 use crate::filter::KeyHash;
-use crate::resolved::values_comparable;
+use crate::read_schema::values_comparable;
 use crate::version::Format;
 use stdx::{put_short_bytes, put_uvint};
 

@@ -14,7 +14,7 @@ use super::{SSTable, SSTableStream};
 use crate::error::IndexError;
 use crate::filter::KeyHash;
 use crate::index::{Block, Blocks, PartitionPosition, RowIndex};
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 
 impl SSTable {
     /// The blocks of a partition, and how many of them can hold something of the slices. None: the
@@ -45,7 +45,7 @@ impl SSTable {
     }
 }
 
-fn wanted(index: &RowIndex, slices: &Slices, schema: &Resolved) -> Result<u64, IndexError> {
+fn wanted(index: &RowIndex, slices: &Slices, schema: &ReadSchema) -> Result<u64, IndexError> {
     if slices.is_all() {
         return Ok(index.count);
     }

@@ -29,7 +29,7 @@ use crate::index::Index;
 use crate::index::big_index::{BigIndex, KeyOrder};
 use crate::index::partition_index::PartitionIndex;
 use crate::index_file::IndexFile;
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 use crate::statistics::{LOCAL_PARTITIONER, MURMUR3_PARTITIONER, Statistics, parse_type};
 use crate::version::Format;
 
@@ -61,7 +61,7 @@ pub(super) fn open(
         .map_err(|error| Error::open(&statistics_path, error))?;
     let statistics =
         Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
-    let resolved = Resolved::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
+    let resolved = ReadSchema::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
     let order = key_order(&statistics, table, &statistics_path)?;
     let index = match descriptor.format {
         Format::Bti => opening.bti_index(&cache)?,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic;
 
 use rows::codec::{
-    CodecError, Decoded, Header, Looked, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
+    CodecError, Decoded, Header, ShowOutcome, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
     get_encoded_row, pass_rows_before, peek_tombstone, peek_unfiltered, show_encoded_row,
 };
 use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Shown, Slices, Unfiltered};
@@ -264,14 +264,14 @@ impl PartitionReader {
         let mut show = |window: &_, offset| show_encoded_row(window, offset, header, visitor);
         while shown.rows < most {
             match cursor.decode(&sstable.shared.data, &mut show)? {
-                Looked::AtRow => shown.rows += 1,
-                Looked::AtEnd => {
+                ShowOutcome::ShownRow => shown.rows += 1,
+                ShowOutcome::EndOfPartition => {
                     self.ended = true;
                     // a range that is open here is still to be closed
                     shown.has_ended = !self.clip.has_open();
                     break;
                 }
-                Looked::AtOther => break,
+                ShowOutcome::NotShown => break,
             }
         }
         Ok(shown)

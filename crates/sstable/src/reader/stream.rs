@@ -102,14 +102,14 @@ impl SSTableStream {
     }
 
     /// A stream that first has to be told where to go. It reads around the cache.
-    pub(super) fn at_no_place(sstable: SSTable, context: &ReadContext) -> Self {
+    pub(super) fn unpositioned(sstable: SSTable, context: &ReadContext) -> Self {
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         let (range, source) = (PartitionRange::all(), Source::One(None));
         Self { reader, last: None, range, source, follows_data: false, behind: None }
     }
 
     /// Goes on with the partitions behind a token. Keeps the chunk of the data at which it stands.
-    pub(super) fn go_behind(&mut self, token: Token) -> Result<(), ReadError> {
+    pub(super) fn seek_after(&mut self, token: Token) -> Result<(), ReadError> {
         let start = RingBound::Token { token, inclusive: false };
         self.source = Source::Scan(Box::new(scan_from(self.reader.sstable(), &start, Access::WAITING)?));
         self.range = PartitionRange::Range { start, end: RingBound::Open };

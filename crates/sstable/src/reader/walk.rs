@@ -31,12 +31,12 @@ pub(super) struct Walk {
 impl Walk {
     /// The walk of a read of one partition.
     pub fn in_partition(data: &DataFile) -> Self {
-        Self::new(if data.cache().takes_walks_over(data.length()) { u32::MAX } else { CACHED_RUN_MAX })
+        Self::new(if data.cache().caches_scans_of(data.length()) { u32::MAX } else { CACHED_RUN_MAX })
     }
 
     /// The walk of a scan.
     pub fn over_partitions(data: &DataFile) -> Self {
-        Self::new(if data.cache().takes_walks_over(data.length()) { u32::MAX } else { 0 })
+        Self::new(if data.cache().caches_scans_of(data.length()) { u32::MAX } else { 0 })
     }
 
     /// Nothing is offered to the cache.
@@ -66,6 +66,6 @@ impl Walk {
         if self.run < self.cached_run_max {
             return data.chunk(index, context);
         }
-        data.chunk_in_passing(index, context, &mut self.ahead)
+        data.chunk_for_scan(index, context, &mut self.ahead)
     }
 }

@@ -24,7 +24,7 @@ use crate::version::Version;
 const PLAIN_CHUNK: usize = 64 * 1024;
 
 /// The parts that reading rows needs.
-pub struct Opened {
+pub struct SalvageFiles {
     pub version: Version,
     pub table: Arc<TableMetadata>,
     pub header: Header,
@@ -32,7 +32,7 @@ pub struct Opened {
     pub data: DataFile,
 }
 
-impl Opened {
+impl SalvageFiles {
     pub fn open(
         env: &Env,
         descriptor: &Descriptor,

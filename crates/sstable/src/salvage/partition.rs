@@ -15,7 +15,7 @@ use rows::{ClusteringPrefix, DeletionTime, PartitionHead, RangeTombstoneMarker, 
 use stdx::Cursor;
 use types::DecoratedKey;
 
-use super::open::Opened;
+use super::open::SalvageFiles;
 use super::positions::Positions;
 use super::report::SalvageReport;
 use super::window::{Damage, Window};
@@ -81,7 +81,7 @@ fn ends_elsewhere(end: usize, said: usize) -> CodecError {
 impl OpenPartition {
     /// Reads the head at `start`. The key is given where it could be read and the rest not.
     pub fn open(
-        files: &Opened,
+        files: &SalvageFiles,
         window: &mut Window,
         start: u64,
     ) -> Result<(PartitionHead, Self), (Damage, Option<DecoratedKey>)> {
@@ -126,7 +126,7 @@ impl OpenPartition {
     /// The next unfiltered; None: the partition has ended.
     pub fn next(
         &mut self,
-        files: &Opened,
+        files: &SalvageFiles,
         window: &mut Window,
         positions: &mut Positions,
         report: &mut SalvageReport,
@@ -144,7 +144,7 @@ impl OpenPartition {
             let given = match decoded {
                 Ok((Decoded::EndOfPartition, next)) => {
                     (self.position, self.ended) = (next, true);
-                    self.undelay()
+                    self.drop_delayed_open()
                 }
                 Ok((Decoded::Row(row), next)) => {
                     let here = std::mem::replace(&mut self.position, next);
@@ -155,7 +155,7 @@ impl OpenPartition {
                     self.admit(files, report, here, Unfiltered::Marker(marker))
                 }
                 // what waits goes first: the damage is met again
-                Err(_) if self.delayed.is_some() => self.undelay(),
+                Err(_) if self.delayed.is_some() => self.drop_delayed_open(),
                 Err(damage) => self.pass_over(&damage, files, window, positions, report),
             };
             if given.is_some() {
@@ -175,7 +175,7 @@ impl OpenPartition {
     /// deletions well formed.
     fn admit(
         &mut self,
-        files: &Opened,
+        files: &SalvageFiles,
         report: &mut SalvageReport,
         here: u64,
         unfiltered: Unfiltered,
@@ -222,7 +222,7 @@ impl OpenPartition {
     }
 
     /// Gives up what a marker that waits opens, but not what it closes.
-    fn undelay(&mut self) -> Option<Unfiltered> {
+    fn drop_delayed_open(&mut self) -> Option<Unfiltered> {
         let marker = self.delayed.take()?;
         let before = marker.position.kind.side() < 0;
         let closing = marker_at(marker.position.values, before, marker.close, None)?;
@@ -242,7 +242,7 @@ impl OpenPartition {
     fn pass_over(
         &mut self,
         damage: &Damage,
-        files: &Opened,
+        files: &SalvageFiles,
         window: &mut Window,
         positions: &mut Positions,
         report: &mut SalvageReport,

@@ -11,7 +11,7 @@ use rows::codec::{CodecError, decode_static_row, decode_unfiltered, peek_previou
 use stdx::Cursor;
 use types::DecoratedKey;
 
-use super::open::Opened;
+use super::open::SalvageFiles;
 use super::partition::partition_deletion;
 use super::window::Window;
 
@@ -21,28 +21,28 @@ const RUN_MAX: usize = 64;
 const LOOK_AHEAD: usize = 4 * 1024 * 1024;
 
 /// The first place from `from` on where a partition seems to begin.
-pub fn find(files: &Opened, window: &mut Window, from: u64, last: Option<&DecoratedKey>) -> Option<u64> {
+pub fn find(files: &SalvageFiles, window: &mut Window, from: u64, last: Option<&DecoratedKey>) -> Option<u64> {
     let mut position = from;
     while position < files.data.length() {
         match window.at(&files.data, position) {
             Err(damage) => position = damage.to.max(position + 1),
             Ok(bytes) => match find_in(files, &bytes, last, position + bytes.len() as u64 >= files.data.length()) {
-                Found::At(offset) => return Some(position + offset as u64),
-                Found::Unclear(offset) => {
+                HeadSearch::At(offset) => return Some(position + offset as u64),
+                HeadSearch::Unclear(offset) => {
                     position += offset as u64;
                     let longer = bytes.len() - offset < LOOK_AHEAD && window.extend(&files.data, position).is_ok();
                     if !longer {
                         position += 1;
                     }
                 }
-                Found::No => position += bytes.len() as u64,
+                HeadSearch::No => position += bytes.len() as u64,
             },
         }
     }
     None
 }
 
-enum Found {
+enum HeadSearch {
     At(usize),
     /// More bytes are needed to tell.
     Unclear(usize),
@@ -50,15 +50,15 @@ enum Found {
 }
 
 /// `is_end`: the data ends with these bytes.
-fn find_in(files: &Opened, bytes: &Bytes, last: Option<&DecoratedKey>, is_end: bool) -> Found {
+fn find_in(files: &SalvageFiles, bytes: &Bytes, last: Option<&DecoratedKey>, is_end: bool) -> HeadSearch {
     for offset in 0..bytes.len() {
         match looks_like_head(files, bytes, offset, last, is_end) {
-            Ok(true) => return Found::At(offset),
-            Err(CodecError::Truncated) => return Found::Unclear(offset),
+            Ok(true) => return HeadSearch::At(offset),
+            Err(CodecError::Truncated) => return HeadSearch::Unclear(offset),
             Ok(false) | Err(CodecError::Invalid(_) | CodecError::UnknownColumn(_)) => {}
         }
     }
-    Found::No
+    HeadSearch::No
 }
 
 /// A head that was recognised as far as it goes.
@@ -72,7 +72,7 @@ struct Head {
 
 /// The head at `offset`, if it can be one.
 fn head_at(
-    files: &Opened,
+    files: &SalvageFiles,
     bytes: &Bytes,
     offset: usize,
     last: Option<&DecoratedKey>,
@@ -97,7 +97,7 @@ fn head_at(
 }
 
 /// A deletion lies within what Statistics.db says of its SSTable.
-fn is_plausible(files: &Opened, deletion: &DeletionTime) -> bool {
+fn is_plausible(files: &SalvageFiles, deletion: &DeletionTime) -> bool {
     let Some(statistics) = &files.statistics else { return true };
     let stats = &statistics.stats;
     deletion.is_live()
@@ -108,7 +108,7 @@ fn is_plausible(files: &Opened, deletion: &DeletionTime) -> bool {
 /// A partition begins here, or a run of partitions without rows before one with rows, or before the
 /// end of the data.
 fn looks_like_head(
-    files: &Opened,
+    files: &SalvageFiles,
     bytes: &Bytes,
     offset: usize,
     last: Option<&DecoratedKey>,
@@ -134,7 +134,7 @@ fn looks_like_head(
 }
 
 /// The unfiltered at `body` and what follows it tell the distance to what is before them rightly.
-fn has_first_row(files: &Opened, bytes: &Bytes, body: usize, distance: u64) -> Result<bool, CodecError> {
+fn has_first_row(files: &SalvageFiles, bytes: &Bytes, body: usize, distance: u64) -> Result<bool, CodecError> {
     let header = &files.header;
     let Some(peeked) = peek_unfiltered(bytes, body, header)? else { return Ok(false) };
     if peek_previous_size(bytes, body, header)? != Some(distance) {

@@ -47,7 +47,7 @@ fn unfinished_is_undone_and_committed_is_completed() {
         transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
         make(directory, 2);
         transaction.remove_all([&old]).unwrap();
-        assert_eq!(hidden(&env, &[directory.to_owned()]).unwrap().len(), 3);
+        assert_eq!(obsolete_files(&env, &[directory.to_owned()]).unwrap().len(), 3);
         if committed {
             transaction.commit().unwrap();
         }
@@ -245,7 +245,7 @@ fn a_directory_that_was_moved_is_recovered() {
     drop(transaction);
     std::fs::rename(&before, &after).unwrap();
     let directories = [after.clone()];
-    assert_eq!(hidden(&env, &directories).unwrap().len(), 3);
+    assert_eq!(obsolete_files(&env, &directories).unwrap().len(), 3);
     assert!(!recover(&env, &directories).unwrap()[0].committed);
     assert!(names(&after).iter().all(|name| name.starts_with("da-1-")));
 }

@@ -23,7 +23,7 @@ impl FileCache for KeepsAll {
         self.0.lock().unwrap().get(&(file, chunk)).cloned()
     }
 
-    fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes> {
+    fn chunk_for_scan(&self, file: u64, chunk: u64) -> Option<Bytes> {
         self.chunk(file, chunk)
     }
 
@@ -31,7 +31,7 @@ impl FileCache for KeepsAll {
         self.0.lock().unwrap().insert((file, chunk), bytes.clone());
     }
 
-    fn takes_walks_over(&self, _length: u64) -> bool {
+    fn caches_scans_of(&self, _length: u64) -> bool {
         true
     }
 }

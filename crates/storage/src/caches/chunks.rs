@@ -3,7 +3,7 @@
 //! A chunk that is read once waits in a small part of the cache and is given up first
 //! (`quick_cache` is a Clock-PRO): reads that are never repeated do not push out chunks that many
 //! reads want. Scans do not even put in the chunks that they read
-//! (`sstable::FileCache::takes_walks_over`). Agrees in role with
+//! (`sstable::FileCache::caches_scans_of`). Agrees in role with
 //! `org.apache.cassandra.cache.ChunkCache`.
 
 use bytes::Bytes;

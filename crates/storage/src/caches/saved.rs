@@ -47,7 +47,7 @@ impl Kind {
 
 /// The hot entries of a file or of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Hot {
+pub struct HotEntries {
     /// The table.
     pub table: [u8; 16],
     /// The SSTable, as a path beneath its table's directory; empty: the entries are of the table.
@@ -58,7 +58,7 @@ pub struct Hot {
     pub keys: Vec<Box<[u8]>>,
 }
 
-impl Hot {
+impl HotEntries {
     /// An empty list for an SSTable of a table, or for the table.
     pub fn of(table: TableId, sstable: String) -> Self {
         Self { table: table.0, sstable, chunks: Vec::new(), keys: Vec::new() }
@@ -66,7 +66,7 @@ impl Hot {
 }
 
 /// The content of a file.
-pub fn encode(kind: Kind, hot: &[Hot]) -> Vec<u8> {
+pub fn encode(kind: Kind, hot: &[HotEntries]) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[VERSION, kind as u8]);
@@ -97,7 +97,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The entries that a file lists; an error is a sentence.
-pub fn decode(kind: Kind, file: &[u8]) -> Result<Vec<Hot>, String> {
+pub fn decode(kind: Kind, file: &[u8]) -> Result<Vec<HotEntries>, String> {
     let Some((body, checksum)) = file.split_last_chunk::<4>() else { return Err("it is cut off".to_owned()) };
     if crc32fast::hash(body) != u32::from_be_bytes(*checksum) {
         return Err("its checksum does not match".to_owned());
@@ -107,10 +107,10 @@ pub fn decode(kind: Kind, file: &[u8]) -> Result<Vec<Hot>, String> {
     read(kind, &mut Cursor::new(content)).map_err(|_| "it ends in the middle of an entry".to_owned())
 }
 
-fn read(kind: Kind, cursor: &mut Cursor<'_>) -> Result<Vec<Hot>, stdx::CursorError> {
+fn read(kind: Kind, cursor: &mut Cursor<'_>) -> Result<Vec<HotEntries>, stdx::CursorError> {
     let mut all = Vec::new();
     while !cursor.is_empty() {
-        let mut hot = Hot::default();
+        let mut hot = HotEntries::default();
         hot.table.copy_from_slice(cursor.take(16)?);
         hot.sstable = String::from_utf8_lossy(bytes(cursor)?).into_owned();
         let mut chunk = 0u64;
@@ -139,12 +139,12 @@ mod tests {
     #[test]
     fn what_is_saved_is_read_and_nothing_else() {
         let chunks = vec![
-            Hot { chunks: vec![0, 1, 7, 100_000], ..Hot::of(TableId([1; 16]), "t-01/da-3-bti".to_owned()) },
-            Hot { chunks: vec![5], ..Hot::of(TableId([2; 16]), ".i/da-4-bti".to_owned()) },
+            HotEntries { chunks: vec![0, 1, 7, 100_000], ..HotEntries::of(TableId([1; 16]), "t-01/da-3-bti".to_owned()) },
+            HotEntries { chunks: vec![5], ..HotEntries::of(TableId([2; 16]), ".i/da-4-bti".to_owned()) },
         ];
-        let keys = vec![Hot {
+        let keys = vec![HotEntries {
             keys: vec![Box::from(*b"one"), Box::from(*b""), Box::from(*b"three")],
-            ..Hot::of(TableId([3; 16]), String::new())
+            ..HotEntries::of(TableId([3; 16]), String::new())
         }];
         for (kind, hot) in
             [(Kind::Chunks, &chunks), (Kind::Keys, &keys), (Kind::Rows, &keys), (Kind::Rows, &Vec::new())]

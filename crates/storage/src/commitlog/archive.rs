@@ -65,7 +65,7 @@ pub struct ArchiveOptions {
 
 /// The fate of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Archived {
+pub(super) enum ArchiveState {
     /// The segment is not full yet.
     #[default]
     NotYet,
@@ -91,21 +91,21 @@ impl ArchiveOptions {
     /// fails then.
     fn has_made(&self, env: &Env, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let words = with_names(&self.command, &[("%path", &path.to_string_lossy()), ("%name", &name)]);
+        let words = substitute_names(&self.command, &[("%path", &path.to_string_lossy()), ("%name", &name)]);
         let made = words.last().filter(|_| plain(&self.command).is_some());
         made.is_some_and(|made| is_equal(env, path, Path::new(made)).unwrap_or(false))
     }
 }
 
 /// The words of a command with names put into them.
-fn with_names(command: &[String], names: &[(&str, &str)]) -> Vec<String> {
+fn substitute_names(command: &[String], names: &[(&str, &str)]) -> Vec<String> {
     let put = |word: &String| names.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to));
     command.iter().map(put).collect()
 }
 
 /// Runs a command after putting names into its words.
 fn run(env: &Env, command: &[String], names: &[(&str, &str)]) -> Result<(), String> {
-    let words = with_names(command, names);
+    let words = substitute_names(command, names);
     let Some((program, arguments)) = words.split_first() else { return Err("there is no command".to_owned()) };
     let said = |why: String| format!("{}: {why}", words.join(" "));
     let ended = env.programs.run(program, arguments, COMMAND_TIME_MAX);
@@ -153,7 +153,7 @@ fn copy(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
         // half a copy takes room; the error that is told is the first one
         let _ = env.disk.remove_file(&temporary);
     }
-    copied.and_then(|()| env.disk.sync_dir(above(to)))
+    copied.and_then(|()| env.disk.sync_dir(parent_directory(to)))
 }
 
 /// The name that a segment has until it is whole.
@@ -192,11 +192,11 @@ fn is_equal(env: &Env, one: &Path, other: &Path) -> io::Result<bool> {
 
 fn link(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
     env.disk.hard_link(from, to)?;
-    env.disk.sync_dir(above(to))
+    env.disk.sync_dir(parent_directory(to))
 }
 
 /// The directory in which a file is.
-fn above(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -252,7 +252,7 @@ fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path:
 pub(super) fn mark_failed(ledger: &Ledger, segments: &mut BTreeMap<u64, Segment>) {
     for id in ledger.failed() {
         if let Some(segment) = segments.get_mut(&id) {
-            segment.archived = Archived::Failed;
+            segment.archived = ArchiveState::Failed;
         }
     }
 }
@@ -329,7 +329,7 @@ impl Shared {
         if self.archiving().is_some()
             && let Some(segment) = self.lock().segments.get_mut(&id)
         {
-            segment.archived = Archived::Waits;
+            segment.archived = ArchiveState::Waits;
         }
     }
 
@@ -351,7 +351,7 @@ impl Shared {
         let _turn = self.archiver.lock().expect("no step of the archiver panics");
         let waits = {
             let state = self.lock();
-            let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
+            let waits = state.segments.iter().find(|(_, segment)| segment.archived == ArchiveState::Waits);
             waits.map(|(id, segment)| (*id, segment.path().to_owned()))
         };
         let (now, is_stopped) = (self.env.clock.monotonic_nanos(), self.durability.is_stopped());
@@ -370,14 +370,14 @@ impl Shared {
 
     /// A command has ended. Where it failed before, and nobody needed the segment any more, the log
     /// has forgotten the segment: its file goes now.
-    fn note_archived(&self, id: u64, path: &Path, archived: Archived) {
+    fn note_archived(&self, id: u64, path: &Path, archived: ArchiveState) {
         // a step of the allocator may have taken the segment out, and may put it back
         let _between_steps = self.allocator();
         if let Some(segment) = self.lock().segments.get_mut(&id) {
             segment.archived = archived;
             return;
         }
-        if archived != Archived::Settled {
+        if archived != ArchiveState::Settled {
             return;
         }
         let disk = &*self.env.disk;
@@ -388,21 +388,21 @@ impl Shared {
     }
 
     /// Runs the command for a segment, which may take long: only `archiver` is held.
-    fn archive(&self, path: &Path) -> Archived {
-        let Some(options) = self.archiving() else { return Archived::Settled };
+    fn archive(&self, path: &Path) -> ArchiveState {
+        let Some(options) = self.archiving() else { return ArchiveState::Settled };
         match options.archive(&self.env, path) {
             Ok(()) => {
                 self.ledger().add(&*self.env.disk, path);
-                Archived::Settled
+                ArchiveState::Settled
             }
             Err(why) => self.note_failed(path, &why),
         }
     }
 
-    fn note_failed(&self, path: &Path, why: &str) -> Archived {
+    fn note_failed(&self, path: &Path, why: &str) -> ArchiveState {
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
         self.ledger().fail(&*self.env.disk, path, self.env.clock.monotonic_nanos());
-        Archived::Failed
+        ArchiveState::Failed
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -415,18 +415,18 @@ impl Shared {
     pub(super) fn archive_rest(&self, mut segments: BTreeMap<u64, Segment>) -> BTreeMap<u64, Segment> {
         let mut has_failed = false;
         for segment in segments.values_mut() {
-            let is_new = segment.archived == Archived::NotYet && segment.is_used;
-            if segment.archived == Archived::Waits || is_new {
+            let is_new = segment.archived == ArchiveState::NotYet && segment.is_used;
+            if segment.archived == ArchiveState::Waits || is_new {
                 segment.archived = match has_failed {
                     true => self.note_failed(segment.path(), NOT_TRIED),
                     false => self.archive(segment.path()),
                 };
-                has_failed = segment.archived == Archived::Failed;
+                has_failed = segment.archived == ArchiveState::Failed;
             }
         }
-        let kept = segments.values().filter(|segment| segment.archived == Archived::Failed);
+        let kept = segments.values().filter(|segment| segment.archived == ArchiveState::Failed);
         self.ledger().forget(&*self.env.disk, kept.map(Segment::path));
-        segments.retain(|_, segment| segment.archived != Archived::Failed);
+        segments.retain(|_, segment| segment.archived != ArchiveState::Failed);
         segments
     }
 }

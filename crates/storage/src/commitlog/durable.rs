@@ -170,7 +170,7 @@ impl Durability {
     }
 
     /// Whether a shortage keeps a position from being durable.
-    pub(super) fn lacks(&self, position: LogPosition) -> bool {
+    pub(super) fn is_held_up(&self, position: LogPosition) -> bool {
         self.is_short() && self.settled(self.pack(position)).is_none()
     }
 

@@ -15,7 +15,7 @@ pub enum LogError {
         /// The largest size, bytes.
         size_max: usize,
     },
-    /// The pending buffer is at its limit: wait for [`CommitLog::ready`].
+    /// The pending buffer is at its limit: wait for [`CommitLog::wait_for_room`].
     Busy,
     /// The log stopped after a failure; the node must be restarted.
     Stopped,

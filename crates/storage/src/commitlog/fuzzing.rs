@@ -36,7 +36,7 @@ fn read(bytes: &[u8]) {
                 assert!(record.len() < position.offset as usize);
                 last = position.offset;
             }
-            Item::Passed(_) => unreachable!("every record is wanted"),
+            Item::Unwanted(_) => unreachable!("every record is wanted"),
             Item::Bad(bad) => assert!(bad.offset as usize <= bytes.len()),
         }
     }

@@ -50,7 +50,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(300);
 
 /// The log before a run.
 #[derive(Clone, Copy)]
-enum Before {
+enum LogBeforeRun {
     Unknown,
     /// Its last segment that held something.
     Last(u64),
@@ -63,7 +63,7 @@ enum Before {
 pub(super) struct Ledger {
     directory: PathBuf,
     /// The first segments of runs.
-    runs: BTreeMap<u64, Before>,
+    runs: BTreeMap<u64, LogBeforeRun>,
     /// From this segment on not all is archived.
     gap: Option<u64>,
     /// The names of archived segments that may still be here, and of the newest one, by id.
@@ -102,9 +102,9 @@ impl Ledger {
     fn take(&mut self, line: &str) {
         let number = |text: &str| text.parse::<u64>().ok();
         match line.split(' ').collect::<Vec<_>>()[..] {
-            ["run", first] => self.runs.extend(number(first).zip(Some(Before::Unknown))),
-            ["run", first, "after", last] => self.runs.extend(number(first).zip(number(last).map(Before::Last))),
-            ["run", first, "gap", from] => self.runs.extend(number(first).zip(number(from).map(Before::Gap))),
+            ["run", first] => self.runs.extend(number(first).zip(Some(LogBeforeRun::Unknown))),
+            ["run", first, "after", last] => self.runs.extend(number(first).zip(number(last).map(LogBeforeRun::Last))),
+            ["run", first, "gap", from] => self.runs.extend(number(first).zip(number(from).map(LogBeforeRun::Gap))),
             ["archived", name] => self.archived.extend(named(Path::new(name))),
             ["flushed", name] => self.flushed.extend(named(Path::new(name))),
             ["gap", from] => self.gap = number(from),
@@ -149,16 +149,16 @@ impl Ledger {
     }
 
     /// The log before the run that begins.
-    fn before(&self) -> Before {
+    fn before(&self) -> LogBeforeRun {
         if let Some(from) = self.gap {
-            return Before::Gap(from);
+            return LogBeforeRun::Gap(from);
         }
         let last = self.archived.keys().next_back().max(self.found.last()).copied();
         match (self.runs.last_key_value(), last) {
             // the run before this one held nothing
             (Some((first, before)), last) if last.is_none_or(|last| last < *first) => *before,
-            (_, Some(last)) => Before::Last(last),
-            (_, None) => Before::Unknown,
+            (_, Some(last)) => LogBeforeRun::Last(last),
+            (_, None) => LogBeforeRun::Unknown,
         }
     }
 
@@ -263,9 +263,9 @@ impl Ledger {
         // writing to a string does not fail
         for (first, before) in &self.runs {
             let _ = match before {
-                Before::Unknown => writeln!(text, "run {first}"),
-                Before::Last(last) => writeln!(text, "run {first} after {last}"),
-                Before::Gap(from) => writeln!(text, "run {first} gap {from}"),
+                LogBeforeRun::Unknown => writeln!(text, "run {first}"),
+                LogBeforeRun::Last(last) => writeln!(text, "run {first} after {last}"),
+                LogBeforeRun::Gap(from) => writeln!(text, "run {first} gap {from}"),
             };
         }
         if let Some(from) = self.gap {

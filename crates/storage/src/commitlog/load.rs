@@ -60,7 +60,7 @@ impl Load {
 
     /// Whether a write need not wait.
     #[inline]
-    pub(super) fn is_light(&self) -> bool {
+    pub(super) fn admits_at_once(&self) -> bool {
         self.percent() <= PAUSED
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::archive::ArchiveOptions;
-use super::captured::CaptureOptions;
+use super::cdc::CaptureOptions;
 use super::error::LogError;
 use super::form::Compression;
 use super::position::{DirtyKey, LogPosition};

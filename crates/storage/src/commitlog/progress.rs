@@ -12,7 +12,7 @@ use env::{Env, Instant};
 use crate::commitlog::{LogPosition, OnReplay, Replay};
 
 /// Time after which a long replay is told of, first and again.
-pub const TOLD_EVERY: Duration = Duration::from_secs(2);
+pub const REPORT_PERIOD: Duration = Duration::from_secs(2);
 
 const RECORDS_A_LOOK: u64 = 1024;
 
@@ -45,19 +45,19 @@ impl ReplayProgress {
 }
 
 /// Follows one replay.
-pub(crate) struct Follower<'a> {
+pub(crate) struct ReplayReporter<'a> {
     env: &'a Env,
     on_replay: &'a OnReplay,
     /// By segment: the bytes of the segments before it, and its own bytes.
     segments: BTreeMap<u64, (u64, u64)>,
     begun: Instant,
-    told: Instant,
+    reported_at: Instant,
     /// Records since the clock was asked.
-    unlooked: u64,
+    records_since_clock: u64,
     progress: ReplayProgress,
 }
 
-impl<'a> Follower<'a> {
+impl<'a> ReplayReporter<'a> {
     pub(crate) fn new(env: &'a Env, on_replay: &'a OnReplay, replay: &Replay, is_schema: bool) -> Self {
         let mut total = 0;
         let mut segments = BTreeMap::new();
@@ -67,30 +67,30 @@ impl<'a> Follower<'a> {
         }
         let now = env.now();
         let progress = ReplayProgress { is_schema, total, ..ReplayProgress::default() };
-        Follower { env, on_replay, segments, begun: now, told: now, unlooked: 0, progress }
+        ReplayReporter { env, on_replay, segments, begun: now, reported_at: now, records_since_clock: 0, progress }
     }
 
     /// Notes that `records` more records were read, the last of which ends at `position`.
     pub(crate) fn note(&mut self, position: LogPosition, records: u64) {
         self.progress.records += records;
-        self.unlooked += records;
-        if self.unlooked < RECORDS_A_LOOK {
+        self.records_since_clock += records;
+        if self.records_since_clock < RECORDS_A_LOOK {
             return;
         }
-        self.unlooked = 0;
+        self.records_since_clock = 0;
         let now = self.env.now();
-        if now.since(self.told) < TOLD_EVERY {
+        if now.since(self.reported_at) < REPORT_PERIOD {
             return;
         }
-        self.told = now;
+        self.reported_at = now;
         let (before, size) = self.segments.get(&position.segment).copied().unwrap_or_default();
         // places in a compressed segment are further on than its bytes
         self.progress.done = before + size.min(position.offset.into());
         self.progress.elapsed = now.since(self.begun);
-        self.tell();
+        self.report();
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         let progress = &self.progress;
         tracing::info!(
             what = if progress.is_schema { "schema" } else { "tables" },
@@ -134,7 +134,7 @@ mod tests {
             Arc::new(move |progress| told.lock().expect("no panic").push(*progress))
         };
         let env = sim.env();
-        let mut follower = Follower::new(&env, &on_replay, &replay, false);
+        let mut follower = ReplayReporter::new(&env, &on_replay, &replay, false);
         let positions: Vec<LogPosition> = replay.map(|record| record.expect("sound").0).collect();
         for position in &positions {
             sim.advance(Duration::from_millis(500));

@@ -27,7 +27,7 @@ pub(super) enum Item {
     /// A mutation and where its entry ends.
     Entry(LogPosition, Bytes),
     /// The end of the entry of a mutation that is not wanted; its checksum was not looked at.
-    Passed(LogPosition),
+    Unwanted(LogPosition),
     /// Unreadable bytes.
     Bad(Bad),
 }
@@ -160,7 +160,7 @@ impl SegmentReader {
         self.section = Some((entry_end, end));
         let position = LogPosition { segment: self.id, offset: entry_end };
         if !wanted(record) {
-            return Some(Item::Passed(position));
+            return Some(Item::Unwanted(position));
         }
         if record_crc != entry.record_crc(record) {
             return Some(Item::Bad(self.bad(at, "a mutation does not match its checksum")));
@@ -292,7 +292,7 @@ mod tests {
         for item in SegmentReader::new(Bytes::from(bytes), 7, header) {
             match item {
                 Item::Entry(_, record) => found.push(record[0]),
-                Item::Passed(_) => {}
+                Item::Unwanted(_) => {}
                 Item::Bad(Bad { offset, followed, .. }) => {
                     assert!(!followed);
                     bad = Some(offset);

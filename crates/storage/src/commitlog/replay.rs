@@ -174,7 +174,7 @@ impl Replay {
         unpacked: Option<&Places>,
     ) -> Result<(), LogError> {
         let bad = reader.find_map(|item| match item {
-            Item::Entry(..) | Item::Passed(_) => None,
+            Item::Entry(..) | Item::Unwanted(_) => None,
             Item::Bad(bad) => Some(bad),
         });
         let settled = match (bad, unpacked) {
@@ -299,7 +299,7 @@ impl Replay {
             };
             let seen = match reader.next_wanted(wanted) {
                 Some(Item::Entry(position, record)) => Some((position, Some(record))),
-                Some(Item::Passed(position)) => Some((position, None)),
+                Some(Item::Unwanted(position)) => Some((position, None)),
                 Some(Item::Bad(bad)) => {
                     self.corrupt(&path, bad)?;
                     None

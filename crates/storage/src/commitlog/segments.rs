@@ -22,10 +22,10 @@ use env::sync::atomic::Ordering;
 use env::{Disk, Next, Wake, WriteFile};
 use schema::TableId;
 
-use super::archive::Archived;
-use super::captured::Captured;
+use super::archive::ArchiveState;
+use super::cdc::CdcState;
 use super::load::{HELD, Load};
-use super::{DirtyKey, Filled, Form, LogError, Shared, State, SyncMode, format};
+use super::{DirtyKey, FillRate, Form, LogError, Shared, State, SyncMode, format};
 
 /// Suffix of files that are not segments yet, or not any more.
 pub(super) const TEMPORARY: &str = ".tmp";
@@ -58,8 +58,8 @@ pub(super) struct Segment {
     pub(super) size: u64,
     /// Records in it, as far as this process knows.
     pub(super) records: u64,
-    pub(super) captured: Captured,
-    pub(super) archived: Archived,
+    pub(super) captured: CdcState,
+    pub(super) archived: ArchiveState,
     /// Whether the segment has, or had, a record.
     pub(super) is_used: bool,
     /// The position up to which the segment is durable; kept only if changes are captured.
@@ -70,14 +70,14 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(path: PathBuf, size: u64) -> Self {
-        let (captured, archived) = (Captured::default(), Archived::default());
+        let (captured, archived) = (CdcState::default(), ArchiveState::default());
         Segment { path, size, records: 0, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
     }
 
     /// One that was there at the start, and was archived then, unless it is marked as failed.
     pub(super) fn replayed(path: PathBuf, size: u64) -> Self {
         let records = size / REPLAYED_RECORD_BYTES;
-        Segment { archived: Archived::Settled, records, ..Self::new(path, size) }
+        Segment { archived: ArchiveState::Settled, records, ..Self::new(path, size) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -117,8 +117,8 @@ impl State {
     /// after the deletion was purged from the SSTables.
     fn removable(&self) -> Option<u64> {
         let (id, segment) = self.segments.range(..self.written).next()?;
-        let read = *id >= self.first_own || !self.replaying;
-        (segment.dirty.is_empty() && segment.archived != Archived::Waits && read).then_some(*id)
+        let read = *id >= self.first_new_segment || !self.replaying;
+        (segment.dirty.is_empty() && segment.archived != ArchiveState::Waits && read).then_some(*id)
     }
 }
 
@@ -269,9 +269,9 @@ impl Allocator {
 /// Whether the next segment is reserved only. Syncs of reserved space take longer, so zeros pay
 /// where each request waits for one; not where a sync comes every some seconds, whatever is
 /// written, and not where each covers many bytes.
-fn is_reserved(sync: SyncMode, filled: Option<Filled>, file_len: u32) -> bool {
-    let is_fast = |filled: Filled| f64::from(file_len) > FAST * filled.within.as_secs_f64();
-    let is_seldom_synced = |filled: Filled| u64::from(file_len) >= BYTES_A_SYNC * filled.syncs;
+fn is_reserved(sync: SyncMode, filled: Option<FillRate>, file_len: u32) -> bool {
+    let is_fast = |filled: FillRate| f64::from(file_len) > FAST * filled.duration.as_secs_f64();
+    let is_seldom_synced = |filled: FillRate| u64::from(file_len) >= BYTES_A_SYNC * filled.syncs;
     matches!(sync, SyncMode::Periodic(_)) || filled.is_some_and(|filled| is_fast(filled) || is_seldom_synced(filled))
 }
 
@@ -409,7 +409,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             capture.release(disk, segment, id)?;
         }
-        if segment.archived == Archived::Failed {
+        if segment.archived == ArchiveState::Failed {
             // the file stays until it is archived, by the archiver or by the next start
             self.ledger().forget(disk, [segment.path()]);
             return Ok(());
@@ -420,7 +420,7 @@ impl Shared {
     /// The load in percent of the log's limit, in whole segments of this process that memtables
     /// need.
     fn load_of(&self, state: &State, cost: &dyn Fn(&Segment) -> u64) -> u32 {
-        let whole = state.segments.range(state.first_own..state.written).map(|(_, segment)| segment);
+        let whole = state.segments.range(state.first_new_segment..state.written).map(|(_, segment)| segment);
         let needed = whole.skip_while(|segment| segment.dirty.is_empty());
         let (size, time) = needed.fold((0, 0), |(size, time), it| (size + it.size, time + cost(it)));
         let of_time = self.options.replay_budget.map_or(0, |budget| Load::percent_of(time, budget.nanos));
@@ -477,7 +477,7 @@ mod tests {
     fn zeros_pay_where_many_syncs_are_waited_for() {
         const LEN: u32 = 32 << 20;
         let is_zeroed = |sync, filled| !is_reserved(sync, filled, LEN);
-        let filled = |seconds, syncs| Some(Filled { within: Duration::from_secs(seconds), syncs });
+        let filled = |seconds, syncs| Some(FillRate { duration: Duration::from_secs(seconds), syncs });
         let small_syncs = filled(10, 1000);
         for sync in [SyncMode::Batch, SyncMode::Group(Duration::from_millis(5))] {
             assert!(is_zeroed(sync, None) && is_zeroed(sync, small_syncs));

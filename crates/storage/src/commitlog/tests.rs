@@ -10,7 +10,7 @@ use env::sim::{DATA, EIO, EMFILE, ENOSPC, Fault, Op, Sim, SimRandom};
 use super::*;
 
 mod archive;
-mod captured;
+mod cdc;
 mod compression;
 mod format;
 mod full;
@@ -70,7 +70,7 @@ fn the_first_segment_is_behind_all_that_are_named() {
     sim.power_cut();
     let (log, records) = open(&sim, small());
     assert_eq!(records.last(), Some(&record(1, 20)), "what was durable is replayed");
-    assert!(log.first_own() > second.segment);
+    assert!(log.first_new_segment() > second.segment);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_full_buffer_is_busy_until_it_is_written() {
         log.append(&large, &[]).expect("room");
     }
     assert!(matches!(log.append(&large, &[]), Err(LogError::Busy)));
-    sim.block_on(log.ready());
+    sim.block_on(log.wait_for_room());
     let position = log.append(&large, &[]).expect("room");
     sim.block_on(log.wait_durable(position)).expect("durable");
 }
@@ -423,10 +423,10 @@ fn writers_wait_while_the_log_holds_far_more_than_it_may() {
     let before = asked.load(Ordering::Relaxed);
     write(85);
     assert!(asked.load(Ordering::Relaxed) > before);
-    assert!(!log.is_light());
+    assert!(!log.admits_at_once());
     log.mark_flushed(key(1).0, key(1).1, log.position());
     sim.run_until_idle();
-    assert!(log.is_light() && write(86).1.is_zero());
+    assert!(log.admits_at_once() && write(86).1.is_zero());
 }
 
 /// Tables whose memtables hold records that the log lost are asked to flush.

@@ -21,9 +21,9 @@ use env::defects::{Defect, is_on};
 use env::rare::{Rare, happens};
 use env::{Next, Wake, WriteFile};
 
-use super::captured::Captured;
+use super::cdc::CdcState;
 use super::pending::{Pending, Piece, REUSE_BYTES_MAX, Section, WAKE_BYTES};
-use super::{DirtyKey, FailurePolicy, Filled, Form, LogError, LogPosition, Shared, SyncMode, format};
+use super::{DirtyKey, FailurePolicy, FillRate, Form, LogError, LogPosition, Shared, SyncMode, format};
 
 /// Time after which data reaches the kernel in `periodic` mode (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
@@ -107,8 +107,8 @@ impl Writer {
         };
         match self.write(sections, sync) {
             Ok(()) => {}
-            Err((error, rest)) if error.is_shortage() && !self.dies_of(&error) => {
-                return self.wait_out(error, rest);
+            Err((error, rest)) if error.is_shortage() && !self.is_fatal(&error) => {
+                return self.pause_for_shortage(error, rest);
             }
             Err((error, _)) => return self.fail(error),
         }
@@ -176,8 +176,8 @@ impl Writer {
         }
         self.sync()?;
         let now = self.shared.env.clock.monotonic_nanos();
-        let filled = self.current.as_ref().map(|current| Filled {
-            within: Duration::from_nanos(now.saturating_sub(current.entered_at)),
+        let filled = self.current.as_ref().map(|current| FillRate {
+            duration: Duration::from_nanos(now.saturating_sub(current.entered_at)),
             syncs: current.syncs,
         });
         self.leave_segment();
@@ -208,11 +208,11 @@ impl Writer {
         if self.shared.form.is_compressed() {
             self.cut(&mut current);
         }
-        self.hand_over(current);
+        self.hand_to_archiver(current);
     }
 
     /// Called when nothing is written to the segment any more.
-    fn hand_over(&self, current: Current) {
+    fn hand_to_archiver(&self, current: Current) {
         let Some(archiver) = &self.archiver else { return };
         self.shared.note_full(current.id);
         archiver.wake();
@@ -248,8 +248,8 @@ impl Writer {
     fn link_captured(&mut self) -> Result<(), LogError> {
         let Some(capture) = &self.shared.capture else { return Ok(()) };
         let Some(current) = self.current.as_mut().filter(|current| !current.is_linked) else { return Ok(()) };
-        let captured = self.shared.lock().segments.get(&current.id).map_or(Captured::Forbidden, |found| found.captured);
-        if captured != Captured::Forbidden {
+        let captured = self.shared.lock().segments.get(&current.id).map_or(CdcState::Forbidden, |found| found.captured);
+        if captured != CdcState::Forbidden {
             let path = self.shared.directory.join(format::file_name(current.id));
             capture.link(&*self.shared.env.disk, &path, current.id)?;
             current.is_linked = true;
@@ -264,7 +264,7 @@ impl Writer {
             segment.durable_end = self.end.offset;
             segment.captured
         });
-        if captured == Some(Captured::Contains) {
+        if captured == Some(CdcState::Contains) {
             capture.write_index(&*self.shared.env.disk, current.id, self.end.offset, is_complete);
         }
     }
@@ -319,13 +319,13 @@ impl Writer {
 
     /// Whether an error ends the process: with policy `die` when the log cannot be written. A lack
     /// of descriptors does not, because it says nothing of the disk.
-    fn dies_of(&self, error: &LogError) -> bool {
+    fn is_fatal(&self, error: &LogError) -> bool {
         self.shared.options.failure_policy == FailurePolicy::Die && !matches!(error, LogError::NoDescriptors { .. })
     }
 
     /// Called when room or a descriptor is lacking: the waiting bytes stay, their writers are
     /// told, and no more records are taken until the step succeeds.
-    fn wait_out(&mut self, error: LogError, rest: VecDeque<Section>) -> Next {
+    fn pause_for_shortage(&mut self, error: LogError, rest: VecDeque<Section>) -> Next {
         let shared = &self.shared;
         let wakers = {
             let mut state = shared.lock();
@@ -383,7 +383,7 @@ impl Writer {
             if let Err(error) = erased.and_then(|()| current.file.sync_data()) {
                 tracing::warn!(%error, "cannot erase the lost section of the commit log");
             }
-            self.hand_over(current);
+            self.hand_to_archiver(current);
         }
         let lost = {
             let mut state = self.shared.lock();

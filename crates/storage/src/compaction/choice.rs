@@ -207,7 +207,7 @@ fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
 /// is to be done.
 pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
-    if !changes.cuts.is_empty() || is_dropped(store, &changes) {
+    if !changes.truncations.is_empty() || is_dropped(store, &changes) {
         return None;
     }
     let view = store.view();
@@ -227,7 +227,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     for (_, group) in groups {
         let memory: &mut Memory = changes.remembered.memories.entry(group.repair_state).or_default();
         let state = seen.state(group);
-        let odd = if happens(Rare::OddCompaction) { odd_choice(&state) } else { None };
+        let odd = if happens(Rare::OddCompaction) { any_two(&state) } else { None };
         let Some(choice) = odd.or_else(|| strategy.choose(&state, memory)) else { continue };
         let chosen: Vec<_> = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned()).collect();
         assert_eq!(chosen.len(), choice.inputs.len(), "a strategy chooses from the SSTables that it was shown");
@@ -242,7 +242,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
 }
 
 /// Two SSTables that no strategy chose; None: there are not two.
-fn odd_choice(state: &State<'_>) -> Option<Choice> {
+fn any_two(state: &State<'_>) -> Option<Choice> {
     let inputs: Vec<usize> = state.free().iter().take(2).map(|candidate| candidate.index).collect();
     (inputs.len() == 2).then_some(Choice { inputs, output: Output::One { level: 0 }, kind: Kind::Compaction })
 }
@@ -262,7 +262,7 @@ fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
 }
 
 /// The result of asking for the SSTables of an operation.
-pub(crate) enum Taken {
+pub(crate) enum TakenInputs {
     /// The operation has them now, in parts that are worked on together.
     Items(Vec<Item>),
     /// A truncation is under way, or compactions that a strategy chose were asked to end.
@@ -272,10 +272,10 @@ pub(crate) enum Taken {
 }
 
 /// Marks the SSTables that an operation is for, unless their table was dropped.
-pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
+pub(crate) fn take_inputs(store: &TableStore, operation: &Operation, compactions: &Compactions) -> TakenInputs {
     let mut changes = store.changes();
     if is_dropped(store, &changes) {
-        return Taken::Items(Vec::new());
+        return TakenInputs::Items(Vec::new());
     }
     let view = store.view();
     if !changes.compacting.is_empty() {
@@ -283,13 +283,13 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         let has_none = |kind: Kind| matches!(kind, Kind::Validation | Kind::IndexBuild | Kind::ViewBuild);
         let is_in_the_way = |running: &Running| running.table_id == store.id && !has_none(running.kind);
         if compactions.running().iter().any(|running| is_in_the_way(running) && !running.automatic) {
-            return Taken::Refused;
+            return TakenInputs::Refused;
         }
         compactions.stop(is_in_the_way);
-        return Taken::Wait;
+        return TakenInputs::Wait;
     }
-    if !changes.cuts.is_empty() {
-        return Taken::Wait;
+    if !changes.truncations.is_empty() {
+        return TakenInputs::Wait;
     }
     let mut chosen: Vec<_> = view.sstables.iter().filter(|sstable| (operation.select)(sstable)).cloned().collect();
     match operation.kind {
@@ -323,13 +323,13 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         mark(&mut changes, &item.sstables);
         item.graceless = Arc::clone(&operation.graceless);
         item.kept.clone_from(&operation.kept);
-        item.apart.clone_from(&operation.apart);
+        item.anticompacted.clone_from(&operation.anticompacted);
     }
     if operation.work.takes_left_out() {
         let left_out = store.left_out().into_iter();
         items.extend(left_out.map(|left_out| Item { left_out: Some(left_out), ..Item::default() }));
     }
-    Taken::Items(items)
+    TakenInputs::Items(items)
 }
 
 /// SSTables that were taken, and SSTables that another operation or compaction has.
@@ -341,7 +341,7 @@ pub(crate) fn take_free(store: &TableStore, wanted: impl Fn(&SSTable) -> bool) -
     let mut changes = store.changes();
     let view = store.view();
     let all: Vec<_> = view.sstables.iter().filter(|sstable| wanted(sstable)).cloned().collect();
-    if !changes.cuts.is_empty() || is_dropped(store, &changes) {
+    if !changes.truncations.is_empty() || is_dropped(store, &changes) {
         return (Vec::new(), all);
     }
     let (busy, free): (Vec<_>, Vec<_>) =

@@ -33,7 +33,7 @@ impl Meter {
 }
 
 /// The place that a stream over all of an SSTable has reached.
-pub struct Place {
+pub struct StreamProgress {
     meter: Arc<Meter>,
     /// Bytes of the data before compression.
     length: u64,
@@ -67,7 +67,7 @@ impl Counted {
     }
 }
 
-impl Place {
+impl StreamProgress {
     /// The place at the beginning of an SSTable.
     pub fn new(meter: &Arc<Meter>, sstable: &SSTable) -> Self {
         let length = sstable.data_length();

@@ -12,21 +12,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rows::aged::AgedStream;
+use rows::old_cells::OldCellsPurgeStream;
 use rows::codec::{EncodingStats, Header};
 use rows::merge::MergeCounts;
 use rows::purge::PurgeStream;
-use rows::shadow::ShadowStream;
+use rows::garbage_skipping::GarbageSkippingStream;
 use rows::{MaybeEncoded, MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
 use schema::TableMetadata;
 use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
-use super::kept::KeptStream;
-use super::meter::{Meter, Place};
+use super::owned_ranges::OwnedRangesStream;
+use super::meter::{Meter, StreamProgress};
 use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
-use super::room;
-use super::shadow;
+use super::disk_space;
+use super::shadow_sources;
 use super::task::{Outcome, Task, Written};
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -78,7 +78,7 @@ impl Merge {
         let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
         let mut read: Vec<_> = item.sstables.iter().filter(|sstable| !is_expired(sstable)).cloned().collect();
         let output = item.output.unwrap_or_else(|| output_alone(&read));
-        let removed = room::fit(engine, store, &mut read, (output, work), !expired.is_empty())?;
+        let removed = disk_space::reduce_scope(engine, store, &mut read, (output, work), !expired.is_empty())?;
         if !removed.is_empty() {
             unmark(store, &removed);
             item.sstables.retain(|sstable| !removed.iter().any(|other| Arc::ptr_eq(other, sstable)));
@@ -115,21 +115,21 @@ impl Merge {
         let gc_before = if purges { gc_before(&table, now) } else { 0 };
         let mut merge: Box<dyn PartitionStream> = Box::new(merge);
         if let Some(kept) = &item.kept {
-            merge = Box::new(KeptStream::new(merge, Arc::clone(kept), &table));
+            merge = Box::new(OwnedRangesStream::new(merge, Arc::clone(kept), &table));
         }
         let is_paxos = (table.keyspace.as_str(), table.name.as_str()) == ("system", "paxos");
         if let Some(oldest) = engine.paxos_oldest.get().filter(|_| purges && is_paxos) {
-            merge = Box::new(AgedStream::new(merge, Arc::clone(&table), Arc::clone(oldest)));
+            merge = Box::new(OldCellsPurgeStream::new(merge, Arc::clone(&table), Arc::clone(oldest)));
         }
         if let Some(cells) = skips_garbage(&table, work).filter(|_| purges) {
-            let beside = shadow::beside(store, &item.sstables, cells);
-            merge = Box::new(ShadowStream::new(merge, Arc::clone(&table), beside, cells));
+            let shadows = shadow_sources::of_inputs(store, &item.sstables, cells);
+            merge = Box::new(GarbageSkippingStream::new(merge, Arc::clone(&table), shadows, cells));
         }
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables)).of_table(&table);
         let stream = if purges { stream.without_grace(Arc::clone(&item.graceless)) } else { stream };
-        let apart = item.apart.as_deref();
-        let outputs = Outputs::begin(engine, store, new, output, inputs)?.setting_apart(apart, output);
+        let apart = item.anticompacted.as_deref();
+        let outputs = Outputs::begin(engine, store, new, output, inputs)?.anticompacting(apart, output);
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
         let expired_bytes = expired.iter().map(|sstable| sstable.stored_length()).sum();
         let (stream, partition) = (Box::new(stream), None);
@@ -264,7 +264,7 @@ fn sources(
 /// SSTables that do not overlap, one after the other; each is opened when its turn comes.
 struct Chain {
     waiting: VecDeque<Arc<SSTable>>,
-    current: Option<(SSTableStream, Place)>,
+    current: Option<(SSTableStream, StreamProgress)>,
     /// True: no partition is begun, or the last one was read to its end.
     is_between: bool,
     target: Arc<Header>,
@@ -282,7 +282,7 @@ impl Chain {
         (self.current, self.is_between) = (None, true);
         if let Some(sstable) = self.waiting.pop_front() {
             let stream = sstable.scan_encoded(&ReadContext::new(ReadMode::Background), &self.target)?;
-            self.current = Some((stream, Place::new(&self.meter, &sstable)));
+            self.current = Some((stream, StreamProgress::new(&self.meter, &sstable)));
         }
         Ok(())
     }

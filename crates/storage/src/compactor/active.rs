@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::commitlog::{LogPosition, WaitDurable};
 use crate::compaction::choice::{note_failure, suspect, unmark};
-use crate::compaction::restate::{Restate, Restatement};
+use crate::compaction::rewrite_statistics::{StatisticsRewrite, StatisticsChange};
 use crate::compaction::run::Merge;
 use crate::compaction::task::{Start, Task};
 use crate::engine::Engine;
@@ -64,8 +64,8 @@ impl Active {
             | Work::Named
             | Work::Rewrite
             | Work::GarbageCollect { .. }
-            | Work::SetApart => match restated(&item) {
-                Some(change) => Restate::open(&store, &item, change).map(|task| Box::new(task) as _),
+            | Work::Anticompact => match statistics_change(&item) {
+                Some(change) => StatisticsRewrite::open(&store, &item, change).map(|task| Box::new(task) as _),
                 None => Merge::open(engine, &store, &mut item, work).map(|task| Box::new(task) as _),
             },
             Work::Verify(options) => Verification::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
@@ -229,14 +229,14 @@ impl Active {
 /// The change of an item's only SSTable that stays as it is but for its statistics: another level,
 /// or a repair session that takes all of it. Statistics of old versions are not written: the
 /// SSTable is written again instead.
-fn restated(item: &Item) -> Option<Restatement> {
+fn statistics_change(item: &Item) -> Option<StatisticsChange> {
     let [single] = item.sstables.as_slice() else { return None };
-    let change = match (item.output, &item.apart) {
-        (Some(Output::LevelOnly { level }), _) => Restatement::Level(level),
+    let change = match (item.output, &item.anticompacted) {
+        (Some(Output::LevelOnly { level }), _) => StatisticsChange::Level(level),
         (_, Some(apart)) => {
             let (first, last) = (single.first_key().token, single.last_key().token);
-            let is_whole = single.has_tokens() && apart.ranges.contain_all(first, last);
-            is_whole.then_some(Restatement::Pending(apart.session))?
+            let is_whole = single.has_tokens() && apart.ranges.contains_all(first, last);
+            is_whole.then_some(StatisticsChange::Pending(apart.session))?
         }
         _ => return None,
     };

@@ -2,7 +2,8 @@
 //! in memory, which are in memtables that belong to those of the base as with a legacy index.
 //!
 //! - [`components`]: which components an SSTable has, opening and removing them;
-//! - [`make`]: makes them from an SSTable's rows; [`build`]: for all SSTables, in the background;
+//! - [`components_builder`]: makes them from the rows of an SSTable; [`build`]: for all SSTables,
+//!   in the background;
 //! - [`sources`], [`search`]: read the base by one or several indexes; [`scanned`]: first by a
 //!   scan, where much of the base is wanted;
 //! - [`guard`]: how many SSTables a search may look into;
@@ -20,7 +21,7 @@
 pub(crate) mod build;
 pub(crate) mod components;
 pub(crate) mod guard;
-pub(crate) mod make;
+pub(crate) mod components_builder;
 pub(crate) mod nearest;
 pub(crate) mod scanned;
 pub(crate) mod search;

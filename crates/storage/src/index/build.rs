@@ -21,7 +21,7 @@ use env::Next;
 use rows::{PartitionHead, PartitionStream, Unfiltered};
 use tokio::sync::oneshot;
 
-use super::attached::build::{AttachedBuild, Came};
+use super::attached::build::{AttachedBuild, StepOutcome};
 use super::built;
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
@@ -121,14 +121,14 @@ impl IndexBuilder {
 /// Asks for indexes of a table to be made again, because SSTables came whose rows they do not
 /// have.
 /// `held`: kept builds from noting the indexes as complete while the SSTables came.
-pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>], held: Option<Held<'_>>) {
+pub(crate) fn request_rebuild(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>], held: Option<Held<'_>>) {
     // No build notes an index to be complete while another build of it waits. No build begins
     // before the note is taken away: it could have ended before that, and its own note would be
     // taken away. The index would be made once more at the next start, and answer no query until
     // then.
     let mut queue = engine.index_builder.queue.lock().expect("no panic inside");
     indexes.iter().for_each(|index| index_builds::add(&mut queue, base, index.name()));
-    let doubted = built::doubt(engine, base, indexes);
+    let doubted = built::mark_incomplete(engine, base, indexes);
     drop(held);
     drop(queue);
     engine.index_builder.wake();
@@ -150,7 +150,7 @@ fn step(engine: &Arc<Engine>, current: &mut Option<Work>) -> Next {
             begin(engine, request, current)
         }
         // nobody needs its rest, and other builds wait
-        Some(work) if work.is_dropped() => gone(work.abandon(engine)),
+        Some(work) if work.is_dropped() => report_dropped(work.abandon(engine)),
         Some(Work::Hidden(build)) => {
             let mut build = Some(*build);
             let next = step_hidden(engine, &mut build);
@@ -164,11 +164,11 @@ fn step(engine: &Arc<Engine>, current: &mut Option<Work>) -> Next {
 /// A slice of the build of an attached index.
 fn step_attached(engine: &Arc<Engine>, mut build: Box<AttachedBuild>, current: &mut Option<Work>) -> Next {
     match build.step(engine) {
-        Ok(came @ (Came::Again | Came::Waits)) => {
+        Ok(came @ (StepOutcome::Again | StepOutcome::Waits)) => {
             *current = Some(Work::Attached(build));
-            if matches!(came, Came::Again) { Next::Again } else { Next::Idle }
+            if matches!(came, StepOutcome::Again) { Next::Again } else { Next::Idle }
         }
-        Ok(Came::Done) => {
+        Ok(StepOutcome::Done) => {
             let AttachedBuild { request, progress, .. } = *build;
             ended(engine, request, &progress)
         }
@@ -192,7 +192,7 @@ fn ended(engine: &Engine, request: Request, progress: &Arc<Running>) -> Next {
 
 fn step_hidden(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
     let Some(build) = current else { return Next::Again };
-    if !engine.memory.is_relaxed() {
+    if !engine.memory.admits_at_once() {
         engine.flush_largest();
         return Next::After(PAUSE);
     }
@@ -217,7 +217,7 @@ fn step_hidden(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
 fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> Next {
     let is_dropped = request.base.dropped.load(Ordering::Acquire);
     let index = request.base.view().index(&request.index).filter(|_| !is_dropped).cloned();
-    let Some(index) = index else { return gone(request) };
+    let Some(index) = index else { return report_dropped(request) };
     if index.definition.is_attached() {
         *current = Some(Work::Attached(Box::new(AttachedBuild::open(engine, request, index))));
         return Next::Again;
@@ -230,7 +230,7 @@ fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> 
 }
 
 /// Tells those who wait for a build that its index does not exist any more.
-fn gone(request: Request) -> Next {
+fn report_dropped(request: Request) -> Next {
     let Request { base, index, done } = request;
     if let Some(done) = done {
         let why = format!("the index {index} of {} was dropped meanwhile", base.name());
@@ -344,7 +344,7 @@ impl Build {
     }
 
     fn complete(&self, engine: &Engine) -> Result<(), StorageError> {
-        let _no_change = built::no_change(engine);
+        let _schema_lock = built::lock_schema_changes(engine);
         if self.is_dropped() {
             return Ok(());
         }

@@ -70,14 +70,14 @@ fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<Op
 /// Keeps the schema from changing. A build that ends looks under this lock whether its index was
 /// dropped, and notes the index as complete. If that were noted after the drop, a later index of
 /// the same name would count as complete after a crash in the middle of its own build.
-pub(super) fn no_change(engine: &Engine) -> MutexGuard<'_, ()> {
+pub(super) fn lock_schema_changes(engine: &Engine) -> MutexGuard<'_, ()> {
     engine.schema_changes.lock().expect("a panic while the schema changes ends the process")
 }
 
 /// Notes that indexes of a table lack the rows of SSTables that are about to come. Until they are
-/// made again ([`super::build::make_again`]) they are not complete, also after a crash, once the
+/// made again ([`super::build::request_rebuild`]) they are not complete, also after a crash, once the
 /// note is durable. Queries go on.
-pub(crate) fn doubt(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
+pub(crate) fn mark_incomplete(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
     let keyspace = &base.table().keyspace;
     indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))
 }

@@ -67,7 +67,7 @@ pub struct SearchStream {
     stale: Vec<Entry>,
     reads_left: u32,
     removes: bool,
-    /// Arrivals of SSTables at the table before the first entry was read; None: one was under way.
+    /// Prefills of SSTables at the table before the first entry was read; None: one was under way.
     settled: Option<u64>,
     /// The observer of the read, for EXPLAIN; None: there is none.
     observation: Option<Observation>,
@@ -119,7 +119,7 @@ pub fn plan(base: &Arc<TableStore>, command: &ReadCommand) -> Result<CommandRepo
         return Ok(CommandReport { index: Some(names.join(", ")), ..report });
     }
     let (index, search) = selected(base, command)?;
-    let (_, hidden) = hidden(&index.definition, search, command);
+    let (_, hidden) = hidden_table_read(&index.definition, search, command);
     let report = crate::read::explain::plan(&index.store, &hidden)?;
     Ok(CommandReport { index: Some(index.name().to_owned()), ..report })
 }
@@ -140,7 +140,7 @@ fn selected<'a>(base: &TableStore, command: &'a ReadCommand) -> Result<(Arc<Inde
 }
 
 /// The partition of a value in the hidden table, and the read of it for a command.
-fn hidden(definition: &IndexDefinition, search: &IndexSearch, command: &ReadCommand) -> (DecoratedKey, ReadCommand) {
+fn hidden_table_read(definition: &IndexDefinition, search: &IndexSearch, command: &ReadCommand) -> (DecoratedKey, ReadCommand) {
     let value = definition.table.decorate(search.value.clone());
     let hidden = ReadCommand {
         table: Arc::clone(&definition.table),
@@ -165,8 +165,8 @@ impl SearchStream {
         removes: bool,
         observation: Option<Observation>,
     ) -> Result<Self, ReadError> {
-        let (value, hidden) = hidden(&index.definition, search, command);
-        let settled = base.arrivals.settled();
+        let (value, hidden) = hidden_table_read(&index.definition, search, command);
+        let settled = base.prefills.settled();
         let mut hits = match &observation {
             None => crate::read::read(&index.store, &hidden, context)?,
             Some(observation) => observation.open_index(index.name(), &index.store, &hidden, context)?,
@@ -288,7 +288,7 @@ impl SearchStream {
     fn remove_stale(&mut self, key: &DecoratedKey) {
         let stale = std::mem::take(&mut self.stale);
         // an entry that looks stale may be of a row that was about to come
-        let is_settled = self.settled.is_some() && self.settled == self.base.arrivals.settled();
+        let is_settled = self.settled.is_some() && self.settled == self.base.prefills.settled();
         if self.removes && is_settled && !stale.is_empty() {
             self.index.state.stale_removed.fetch_add(stale.len() as u64, Ordering::Relaxed);
             self.index.apply(self.base.shards.of(key.token), &stale);

@@ -139,13 +139,13 @@ impl Part {
     fn share_of_data(&mut self, after: Token, end: Token) -> Result<Option<f64>, ReadError> {
         let Some(sstable) = self.sstable.as_ref().filter(|sstable| sstable.data_length() > 0) else { return Ok(None) };
         let length = sstable.data_length();
-        let mut places = sstable.places(&ReadContext::new(ReadMode::Background));
+        let mut places = sstable.partition_offsets(&ReadContext::new(ReadMode::Background));
         let start = match self.reached {
             _ if after < self.first => 0,
             Some((token, place)) if token == after => place,
-            _ => places.behind(after)?,
+            _ => places.offset_after(after)?,
         };
-        let stop = if end == Token::MIN { length } else { places.behind(end)? };
+        let stop = if end == Token::MIN { length } else { places.offset_after(end)? };
         self.reached = Some((end, stop));
         Ok(Some(stop.saturating_sub(start) as f64 / length as f64))
     }

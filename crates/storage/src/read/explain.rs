@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use env::sync::{Mutex, MutexGuard};
 use rows::command::ReadStats;
-use rows::dead::Grace;
+use rows::dead::GracePeriod;
 use rows::report::{BlockCount, CommandReport, Decision, SOURCES_MAX, SourceFigures, SourceKind, SourceReport};
 use rows::{
     DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
@@ -20,8 +20,8 @@ use rows::{
 };
 use sstable::{SSTable, SSTableStream};
 
-use super::watch::Watch;
-use super::{DELETED, OLDER, exclusion, hash_of, is_by_names, is_deleted, read_watched, row_cache};
+use super::observer::ReadObserver;
+use super::{DELETED, OLDER, exclusion, hash_of, is_by_names, is_deleted, read_with_observer, row_cache};
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::table::memtable::read::MemtableStream;
@@ -316,21 +316,21 @@ impl Observation {
             }
         };
         let grace =
-            Grace { now: command.now, seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0) };
-        let mut watcher = Watcher { store, observation: self.clone(), number, grace };
-        read_watched(store, command, context, &mut watcher)
+            GracePeriod { now: command.now, seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0) };
+        let mut observer = SourceObserver { store, observation: self.clone(), number, grace };
+        read_with_observer(store, command, context, &mut observer)
     }
 }
 
-struct Watcher<'a> {
+struct SourceObserver<'a> {
     store: &'a TableStore,
     observation: Observation,
     /// The number of the command; None: the command is not reported.
     number: Option<usize>,
-    grace: Grace,
+    grace: GracePeriod,
 }
 
-impl Watcher<'_> {
+impl SourceObserver<'_> {
     fn add(&self, source: SourceReport) -> SourceNumber {
         let number = self.number?;
         let mut observed = self.observation.enter();
@@ -359,7 +359,7 @@ impl Watcher<'_> {
     }
 }
 
-impl Watch for Watcher<'_> {
+impl ReadObserver for SourceObserver<'_> {
     type Source = SourceNumber;
 
     const LOOKS: bool = true;
@@ -373,7 +373,7 @@ impl Watch for Watcher<'_> {
         self.add(source_of_memtables(self.store, view, memtables))
     }
 
-    fn watched(&mut self, number: SourceNumber, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
+    fn wrap_stream(&mut self, number: SourceNumber, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
         Box::new(self.counted(number, stream, 0, None))
     }
 
@@ -411,7 +411,7 @@ fn nanos(duration: std::time::Duration) -> u64 {
 struct Counted<S> {
     stream: S,
     env: env::Env,
-    grace: Grace,
+    grace: GracePeriod,
     figures: SourceFigures,
     stats: Option<Arc<ReadStats>>,
     observation: Observation,

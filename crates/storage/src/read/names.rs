@@ -65,7 +65,7 @@ fn names_a_row(slice: &Slice, table: &TableMetadata) -> bool {
 pub struct Found<'a> {
     command: &'a ReadCommand,
     table: &'a Arc<TableMetadata>,
-    partition: Option<Held>,
+    partition: Option<HeldPartition>,
 }
 
 impl<'a> Found<'a> {
@@ -76,13 +76,13 @@ impl<'a> Found<'a> {
 
     /// Adds the rows of a source.
     pub fn add(&mut self, mut source: Box<dyn PartitionStream>) -> Result<(), ReadError> {
-        let Some(new) = Held::read(source.as_mut())? else { return Ok(()) };
+        let Some(new) = HeldPartition::read(source.as_mut())? else { return Ok(()) };
         self.partition = match self.partition.take() {
             None => Some(new),
             Some(old) => {
                 let both: Vec<Box<dyn PartitionStream>> = vec![Box::new(old), Box::new(new)];
                 let mut merged = MergeStream::new(Arc::clone(self.table), both, self.command.reversed);
-                Held::read(&mut merged)?
+                HeldPartition::read(&mut merged)?
             }
         };
         Ok(())
@@ -90,7 +90,7 @@ impl<'a> Found<'a> {
 
     /// Whether data up to `timestamp` cannot change the answer any more.
     pub fn is_newer_than(&self, timestamp: i64) -> bool {
-        let Some(Held { head: Some(head), content }) = &self.partition else { return false };
+        let Some(HeldPartition { head: Some(head), content }) = &self.partition else { return false };
         // names and content are in the same order
         let names = self.command.slices.0.iter().map(|slice| &slice.start.values);
         head.deletion.deletes(timestamp)
@@ -142,13 +142,13 @@ impl<'a> Found<'a> {
 }
 
 /// One partition in memory: rows by name are few.
-struct Held {
+struct HeldPartition {
     head: Option<PartitionHead>,
     /// Rows and markers in the order of the read.
     content: VecDeque<Unfiltered>,
 }
 
-impl Held {
+impl HeldPartition {
     fn read(source: &mut dyn PartitionStream) -> Result<Option<Self>, ReadError> {
         let Some(head) = source.next_partition()? else { return Ok(None) };
         let mut content = VecDeque::new();
@@ -159,7 +159,7 @@ impl Held {
     }
 }
 
-impl PartitionStream for Held {
+impl PartitionStream for HeldPartition {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let head = self.head.take();
         if head.is_none() {

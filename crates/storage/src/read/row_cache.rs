@@ -24,7 +24,7 @@ use sstable::clip::{Clip, Step};
 use sstable::{KeyHash, SSTable};
 use types::DecoratedKey;
 
-use super::watch::{Unwatched, Watch};
+use super::observer::{NoObserver, ReadObserver};
 use super::{budget, exclusion, in_memtables};
 use crate::caches::rows::{CachedPartition, Form, rows_wanted};
 use crate::table::TableStore;
@@ -59,27 +59,27 @@ impl<'a> Sources<'a> {
             && entry.sources.iter().zip(&self.sstables).all(|(file, sstable)| *file == sstable.file_id())
     }
 
-    fn open<W: Watch>(
+    fn open<W: ReadObserver>(
         &self,
         view: &View,
         command: &ReadCommand,
         context: &ReadContext,
-        watch: &mut W,
+        observer: &mut W,
     ) -> Result<Box<dyn PartitionStream>, ReadError> {
         let streams: Result<Vec<_>, _> =
-            self.sstables.iter().map(|sstable| watch.sstable(sstable, command, context)).collect();
+            self.sstables.iter().map(|sstable| observer.sstable(sstable, command, context)).collect();
         Ok(MergeStream::boxed(&view.table, streams?, command.reversed))
     }
 }
 
 /// The stream of a read that the row cache can answer, or can be filled to answer; None: it is
 /// read as any other.
-pub(super) fn read<W: Watch>(
+pub(super) fn read<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
     let Some((sources, wanted)) = Sources::of(store, view, command) else { return Ok(None) };
     let cache = &store.caches.rows;
@@ -89,7 +89,7 @@ pub(super) fn read<W: Watch>(
     let entry = match known {
         Some(entry) => entry,
         None if wanted == u32::MAX || begins_at_start(command) => {
-            let entry = Arc::new(make(store, view, &sources, wanted, command, context, watch)?);
+            let entry = Arc::new(make(store, view, &sources, wanted, command, context, observer)?);
             cache.insert(store.id, &sources.key.key, &entry);
             entry
         }
@@ -99,25 +99,25 @@ pub(super) fn read<W: Watch>(
         return Ok(None);
     }
     context.trace(|| if hit { "Row cache hit".to_owned() } else { "Row cache miss".to_owned() });
-    let mut streams = in_memtables(store, view, command, context, watch);
-    let source = watch.row_cache(entry.size(), hit);
+    let mut streams = in_memtables(store, view, command, context, observer);
+    let source = observer.row_cache(entry.size(), hit);
     let (inside, behind) = split(&command.slices, entry.covered_to.as_ref(), view);
     if W::LOOKS && hit {
-        tell_skipped(view, command, behind.is_none(), watch);
+        tell_skipped(view, command, behind.is_none(), observer);
     }
     let rest = match behind {
-        None => Rest::None,
+        None => RestOfRead::None,
         Some(slices) => {
             let command = ReadCommand { slices, ..command.clone() };
             if W::LOOKS {
-                Rest::Open(sources.open(view, &command, context, watch)?)
+                RestOfRead::Open(sources.open(view, &command, context, observer)?)
             } else {
                 let sstables = sources.sstables.iter().map(|sstable| Arc::clone(sstable)).collect();
-                Rest::Closed(Box::new(Closed { sstables, command, context: context.clone() }))
+                RestOfRead::Closed(Box::new(Closed { sstables, command, context: context.clone() }))
             }
         }
     };
-    streams.push(watch.watched(source, Box::new(CachedStream::new(entry, inside, command.reversed, rest))));
+    streams.push(observer.wrap_stream(source, Box::new(CachedStream::new(entry, inside, command.reversed, rest))));
     Ok(Some(MergeStream::boxed(&view.table, streams, command.reversed)))
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn warm(store: &TableStore, key: &DecoratedKey) -> Result<(), ReadErr
         return Ok(());
     }
     let context = ReadContext::new(ReadMode::Background);
-    let entry = make(store, &view, &sources, wanted, &command, &context, &mut Unwatched)?;
+    let entry = make(store, &view, &sources, wanted, &command, &context, &mut NoObserver)?;
     store.caches.rows.insert(store.id, &key.key, &Arc::new(entry));
     Ok(())
 }
@@ -148,12 +148,12 @@ pub(super) fn would_answer(store: &TableStore, view: &View, command: &ReadComman
 
 /// Reports the SSTables that are left out: those that cannot have the partition and, if the entry
 /// has everything, the others.
-fn tell_skipped<W: Watch>(view: &View, command: &ReadCommand, all: bool, watch: &mut W) {
+fn tell_skipped<W: ReadObserver>(view: &View, command: &ReadCommand, all: bool, observer: &mut W) {
     for (sstable, may_have) in with_key(view, command) {
         match may_have {
-            Ok(()) if all => watch.skipped(sstable, IN_CACHE),
+            Ok(()) if all => observer.skipped(sstable, IN_CACHE),
             Ok(()) => {}
-            Err(reason) => watch.skipped(sstable, reason),
+            Err(reason) => observer.skipped(sstable, reason),
         }
     }
 }
@@ -198,37 +198,37 @@ fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, O
 }
 
 /// Reads the data of a partition in SSTables: all of it, or up to a number of rows or of bytes.
-fn make<W: Watch>(
+fn make<W: ReadObserver>(
     store: &TableStore,
     view: &View,
     sources: &Sources<'_>,
     wanted: u32,
     command: &ReadCommand,
     context: &ReadContext,
-    watch: &mut W,
+    observer: &mut W,
 ) -> Result<CachedPartition, ReadError> {
     let whole = ReadCommand { now: command.now, ..ReadCommand::whole(&view.table, command.range.clone()) };
-    let stream = sources.open(view, &whole, context, watch)?;
+    let stream = sources.open(view, &whole, context, observer)?;
     let mut stream = match context.mode {
         ReadMode::Inline => Box::new(budget::InlineBudget::new(stream)),
         ReadMode::Background => stream,
     };
     let form = store.caches.rows.form(&view.table);
     let files = sources.sstables.iter().map(|sstable| sstable.file_id()).collect();
-    let mut making = Making::new(Arc::clone(&form), wanted, store.caches.rows.entry_bytes_max());
+    let mut builder = EntryBuilder::new(Arc::clone(&form), wanted, store.caches.rows.entry_bytes_max());
     let head = stream.next_partition()?;
     if head.is_some() {
         while let Some(unfiltered) = stream.next_unfiltered()? {
-            if !making.add(&unfiltered) {
+            if !builder.add(&unfiltered) {
                 break;
             }
         }
     }
-    Ok(making.finish(files, head))
+    Ok(builder.finish(files, head))
 }
 
 /// An entry that is being made.
-struct Making {
+struct EntryBuilder {
     form: Arc<Form>,
     rows_left: u32,
     bytes_max: usize,
@@ -238,7 +238,7 @@ struct Making {
     covered_to: Option<Bound>,
 }
 
-impl Making {
+impl EntryBuilder {
     fn new(form: Arc<Form>, rows_left: u32, bytes_max: usize) -> Self {
         Self {
             form,
@@ -345,7 +345,7 @@ impl CachedPartition {
 }
 
 /// The part of a read that lies behind an entry.
-enum Rest {
+enum RestOfRead {
     None,
     Closed(Box<Closed>),
     Open(Box<dyn PartitionStream>),
@@ -370,7 +370,7 @@ impl Closed {
     }
 }
 
-impl Rest {
+impl RestOfRead {
     fn next(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         loop {
             match std::mem::replace(self, Self::None) {
@@ -407,11 +407,11 @@ struct CachedStream {
     ended: bool,
     /// The item that was taken from the rest and is given before the others of it.
     behind: Option<Unfiltered>,
-    rest: Rest,
+    rest: RestOfRead,
 }
 
 impl CachedStream {
-    fn new(entry: Arc<CachedPartition>, slices: Slices, reversed: bool, rest: Rest) -> Self {
+    fn new(entry: Arc<CachedPartition>, slices: Slices, reversed: bool, rest: RestOfRead) -> Self {
         let clip = Clip::new(entry.form.table.comparator.clone(), slices, reversed);
         let at = if reversed { entry.starts.len() } else { 0 };
         Self { entry, clip, reversed, entered: false, at, held: None, sought: None, ended: false, behind: None, rest }
@@ -465,7 +465,7 @@ impl CachedStream {
 impl PartitionStream for CachedStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         if std::mem::replace(&mut self.entered, true) {
-            (self.ended, self.behind, self.rest) = (true, None, Rest::None);
+            (self.ended, self.behind, self.rest) = (true, None, RestOfRead::None);
             return Ok(None);
         }
         let Some(key) = &self.entry.key else { return Ok(None) };

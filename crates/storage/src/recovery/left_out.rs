@@ -25,7 +25,7 @@ pub(super) fn persisted(
     host: Option<[u8; 16]>,
 ) -> Result<Vec<Interval>, StorageError> {
     let directories = directories(env, options, id)?;
-    let hidden = txn_log::hidden(env, &directories)?;
+    let hidden = txn_log::obsolete_files(env, &directories)?;
     let mut found = Vec::new();
     for directory in &directories {
         let files = env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;

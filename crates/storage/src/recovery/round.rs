@@ -17,7 +17,7 @@ const CAPACITY_KEPT_MAX: usize = 2 << 20;
 
 /// The records of a round that go to one shard, in order.
 #[derive(Default)]
-pub(super) struct List {
+pub(super) struct ShardRecords {
     bytes: BytesMut,
     records: Vec<Record>,
 }
@@ -30,7 +30,7 @@ struct Record {
     bytes: Range<usize>,
 }
 
-impl List {
+impl ShardRecords {
     /// Bytes of the records in the list.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
@@ -64,7 +64,7 @@ impl List {
 /// A round: see the head of this file.
 pub(super) struct Round {
     /// The lists, one for each shard.
-    pub lists: Vec<List>,
+    pub lists: Vec<ShardRecords>,
     /// Position of the last record that was read.
     pub last: LogPosition,
     /// Number of records that were read, those that need no replay included.
@@ -79,7 +79,7 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn new(shards: usize) -> Self {
-        let lists = std::iter::repeat_with(List::default).take(shards).collect();
+        let lists = std::iter::repeat_with(ShardRecords::default).take(shards).collect();
         Round { lists, last: LogPosition::NONE, read: 0, skipped: 0, bytes: 0, is_last: false }
     }
 

@@ -34,14 +34,14 @@ pub(crate) struct Request {
     pub(crate) logged: Option<WaitDurable>,
     /// The time until which the flush waits for the end of a shortage of the log; None: no
     /// shortage was met.
-    pub(crate) patient_until: Option<Instant>,
+    pub(crate) waits_for_log_until: Option<Instant>,
 }
 
 impl Request {
     fn new(store: &Arc<TableStore>, set: Option<Arc<FlushSet>>, done: Option<Done>) -> Self {
         let done = done.into_iter().collect();
         let store = Arc::clone(store);
-        Self { store, set, done, again_at: None, has_failed: false, logged: None, patient_until: None }
+        Self { store, set, done, again_at: None, has_failed: false, logged: None, waits_for_log_until: None }
     }
 
     pub(crate) fn is_due(&mut self, now: Instant, context: &mut Context<'_>) -> bool {

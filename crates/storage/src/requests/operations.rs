@@ -13,7 +13,7 @@ use types::DecoratedKey;
 use crate::error::StorageError;
 use crate::strategy::kind::Kind;
 use crate::strategy::output::Output;
-use crate::table::{LeftOut, TableStore};
+use crate::table::{UnreadableSSTable, TableStore};
 use crate::token_ranges::TokenRanges;
 use sstable::SSTable;
 
@@ -36,13 +36,13 @@ pub struct Operation {
     /// [`Work::Verify`]; in the table of an index the entries of such partitions are left out.
     /// None: all stay.
     pub kept: Option<Arc<TokenRanges>>,
-    /// The repair session that [`Work::SetApart`] is for; None with other work.
-    pub apart: Option<Arc<Apart>>,
+    /// The repair session that [`Work::Anticompact`] is for; None with other work.
+    pub anticompacted: Option<Arc<AnticompactedRanges>>,
 }
 
 /// The data that a repair session takes for itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Apart {
+pub struct AnticompactedRanges {
     /// The session.
     pub session: [u8; 16],
     /// The ranges that it repairs.
@@ -52,7 +52,7 @@ pub struct Apart {
 impl Operation {
     /// An operation for all SSTables of a table.
     pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
-        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default(), kept: None, apart: None }
+        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default(), kept: None, anticompacted: None }
     }
 }
 
@@ -77,7 +77,7 @@ pub enum Work {
     },
     /// The ranges of a repair session in each SSTable become SSTables of the session, the rest
     /// others.
-    SetApart,
+    Anticompact,
     /// Each SSTable is read, also those that could not be opened.
     Verify(VerifyOptions),
     /// Each SSTable is written again as far as it can be read, also those that could not be
@@ -130,7 +130,7 @@ pub struct Item {
     /// SSTables in the view; marked.
     pub sstables: Vec<Arc<SSTable>>,
     /// An SSTable that could not be opened; None: the item has none.
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<UnreadableSSTable>,
     /// The form of the output; None: each SSTable becomes one of its level.
     pub output: Option<Output>,
     /// Partitions whose tombstones may be purged before gc_grace has ended.
@@ -139,7 +139,7 @@ pub struct Item {
     /// [`Work::Verify`]. None: all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that takes its ranges; None: nothing is put apart.
-    pub apart: Option<Arc<Apart>>,
+    pub anticompacted: Option<Arc<AnticompactedRanges>>,
 }
 
 impl Item {
@@ -173,7 +173,7 @@ pub struct Ended {
 pub type Done = oneshot::Sender<Result<Ended, StorageError>>;
 
 /// An operation that was asked for.
-pub(crate) struct UnderWay {
+pub(crate) struct QueuedOperation {
     pub(crate) id: u64,
     pub(crate) store: Arc<TableStore>,
     pub(crate) operation: Operation,
@@ -187,7 +187,7 @@ pub(crate) struct UnderWay {
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    pub(crate) operations: Vec<UnderWay>,
+    pub(crate) operations: Vec<QueuedOperation>,
     pub(crate) last_id: u64,
 }
 
@@ -225,7 +225,7 @@ impl Compactor {
         queue.last_id += 1;
         let (id, store) = (queue.last_id, Arc::clone(store));
         let lines = Vec::new();
-        queue.operations.push(UnderWay { id, store, operation, items: None, running: 0, failure: None, lines, done });
+        queue.operations.push(QueuedOperation { id, store, operation, items: None, running: 0, failure: None, lines, done });
         drop(queue);
         self.wake();
     }

@@ -49,20 +49,20 @@ impl Thresholds {
         self.0.store(u64::from(min) << 32 | u64::from(max), Ordering::Relaxed);
     }
 
-    fn said(&self) -> Option<(u32, u32)> {
+    fn overridden(&self) -> Option<(u32, u32)> {
         let said = self.0.load(Ordering::Relaxed);
         (said != 0).then_some(((said >> 32) as u32, said as u32))
     }
 
     /// The thresholds that are in force.
     pub fn get(&self, map: &BTreeMap<String, String>) -> (u32, u32) {
-        self.said().unwrap_or_else(|| (read(map, "min_threshold", 4), read(map, "max_threshold", 32)))
+        self.overridden().unwrap_or_else(|| (read(map, "min_threshold", 4), read(map, "max_threshold", 32)))
     }
 
     /// A table's strategy with the thresholds that are in force.
     pub fn strategy(&self, map: &BTreeMap<String, String>) -> Strategy {
         let strategy = Strategy::of(map);
-        match self.said() {
+        match self.overridden() {
             None => strategy,
             Some((min, max)) => strategy.with_thresholds(min as usize, max as usize),
         }

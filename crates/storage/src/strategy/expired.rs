@@ -27,7 +27,7 @@ pub fn fully_expired(compacting: &[Candidate], overlapping: &[Candidate], state:
 
 /// The expired SSTables among the free ones of a table, looked for at most every `every_millis`.
 /// `first_at_once`: the first call looks at once.
-pub fn now_and_then(
+pub fn find_periodically(
     state: &State<'_>,
     every_millis: u64,
     checked_at: &mut Option<u64>,

@@ -160,7 +160,7 @@ fn next_level(inputs: &[Candidate], options: &LeveledOptions) -> u32 {
 /// compacted.
 fn up_from(levels: &[Vec<Candidate>; LEVELS], level: usize) -> Vec<Candidate> {
     let (here, above) = (&levels[level], &levels[level + 1]);
-    let start = gave_last(above).map_or(0, |last| here.partition_point(|candidate| candidate.first <= last));
+    let start = last_compacted_token(above).map_or(0, |last| here.partition_point(|candidate| candidate.first <= last));
     let in_turn = here[start..].iter().chain(&here[..start]);
     let with_overlapping = in_turn.map(|candidate| {
         let overlapping = above.iter().filter(|other| other.overlaps(candidate));
@@ -171,7 +171,7 @@ fn up_from(levels: &[Vec<Candidate>; LEVELS], level: usize) -> Vec<Candidate> {
 
 /// The end of the last compaction into the level above: the last token of the youngest SSTable in
 /// it.
-fn gave_last(above: &[Candidate]) -> Option<Token> {
+fn last_compacted_token(above: &[Candidate]) -> Option<Token> {
     above.iter().max_by_key(|candidate| (candidate.created, candidate.last)).map(|candidate| candidate.last)
 }
 

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expired::now_and_then;
+use super::expired::find_periodically;
 use super::options::read;
 use super::size_tiered::{SizeTieredOptions, largest_full_bucket};
 use super::tombstones::worth_dropping;
@@ -91,7 +91,7 @@ impl TimeWindowOptions {
 
 /// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &TimeWindowOptions, memory: &mut Memory) -> Option<Choice> {
-    let expired = now_and_then(state, options.expired_every_millis, &mut memory.expired_checked_at, true);
+    let expired = find_periodically(state, options.expired_every_millis, &mut memory.expired_checked_at, true);
     let goes = |candidate: &Candidate| expired.iter().any(|other| other.index == candidate.index);
     let free: Vec<Candidate> = state.free().into_iter().filter(|candidate| !goes(candidate)).collect();
     let windows = windows(&free, options);

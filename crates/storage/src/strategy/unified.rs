@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::expired::now_and_then;
+use super::expired::find_periodically;
 use super::options::{read, read_bytes, read_share};
 use super::overlaps::{Inclusion, Sections};
 use super::shards::{self, Sharding};
@@ -159,7 +159,7 @@ pub fn levels(sstables: &[Candidate], options: &UnifiedOptions, flush_size: u64)
 /// The SSTables to compact next.
 pub fn choose(state: &State<'_>, options: &UnifiedOptions, memory: &mut Memory) -> Option<Choice> {
     memory.flush_size = options.flush_size(state.flush_size, memory.flush_size);
-    let expired = now_and_then(state, options.expired_every_millis, &mut memory.expired_checked_at, false);
+    let expired = find_periodically(state, options.expired_every_millis, &mut memory.expired_checked_at, false);
     let goes = |candidate: &Candidate| expired.iter().any(|other| other.index == candidate.index);
     let free: Vec<Candidate> = state.free().into_iter().filter(|candidate| !goes(candidate)).collect();
     let levels = levels(&free, options, memory.flush_size);

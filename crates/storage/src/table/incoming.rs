@@ -10,9 +10,9 @@ use crate::error::StorageError;
 
 /// A change that its table counts (`super::Changes::incoming`), from before its first file until
 /// all of them are added or given up.
-pub(crate) struct Incoming(Arc<TableStore>);
+pub(crate) struct IncomingChange(Arc<TableStore>);
 
-impl Incoming {
+impl IncomingChange {
     /// Begins; dropping the value ends it. Err: the table was dropped.
     pub(crate) fn begin(store: &Arc<TableStore>) -> Result<Self, StorageError> {
         // a drop closes the table under this lock before it looks for changes
@@ -27,7 +27,7 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for IncomingChange {
     fn drop(&mut self) {
         let mut changes = self.0.changes();
         // where a panic drops the change, another panic would abort the process

@@ -20,7 +20,7 @@ use types::{CqlType, DecoratedKey};
 use super::common::{self, int};
 use crate::caches::saved::Kind;
 use crate::options::SavedCaches;
-use crate::{Engine, EngineOptions, TableStore, frozen, schema_change};
+use crate::{Engine, EngineOptions, TableStore, flushed_table, schema_change};
 
 const TABLE: TableId = TableId([7; 16]);
 /// Bytes of a partition: a chunk has four.
@@ -53,7 +53,7 @@ impl Node {
     fn new(seed: u64, caching: u64, change: impl FnOnce(&mut EngineOptions)) -> Self {
         let sim = Sim::new(seed);
         let dice = sim.dice();
-        let mut options = EngineOptions { memtable_bytes: 64 << 20, ..EngineOptions::beneath(Path::new(DATA)) };
+        let mut options = EngineOptions { memtable_bytes: 64 << 20, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         change(&mut options);
         Self { sim, dice, options, caching }
     }
@@ -137,7 +137,7 @@ fn a_validation_leaves_the_cache_as_it_is() {
     node.write(&engine, &store, 0..KEYS, 1);
     let held = || engine.caches.chunks.usage().entries;
     let before = held();
-    let frozen = node.sim.block_on(frozen::freeze(&engine, &store, |_| true)).expect("a sound disk flushes");
+    let frozen = node.sim.block_on(flushed_table::take(&engine, &store, |_| true)).expect("a sound disk flushes");
     let context = ReadContext::new(ReadMode::Background);
     let whole = (types::Token(i64::MIN), types::Token(i64::MIN));
     let mut stream = frozen.read(&[whole], context.clone());

@@ -51,7 +51,7 @@ impl Table {
         let mut table = TableMetadata::new(TableId([6; 16]), "orders", "t", kind, flags, params, specs, none, None);
         table.indexes.extend(indexes.iter().map(|index| (index.name.clone(), index.clone())));
         let sim = Sim::new(1);
-        let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(Path::new(DATA)) };
+        let options = EngineOptions { sstable_version: version, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk");
         let orders = keyspace("orders", Some(Arc::new(table)));
         let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(orders)));

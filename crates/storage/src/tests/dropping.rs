@@ -14,7 +14,7 @@ use types::DecoratedKey;
 use super::common::{int, keyspace};
 use super::restart::{NAMES, mutation, open, options};
 use super::truncating::keys;
-use crate::files::KeptFiles;
+use crate::files::FileRetention;
 use crate::schema_change::Changed;
 use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
 
@@ -297,7 +297,7 @@ fn the_end_of_a_snapshot_takes_nothing_from_a_table_that_was_made_again() {
     };
     let t = node.store("t");
     flush(1);
-    let kept = KeptFiles::of(&t);
+    let kept = FileRetention::of(&t);
     node.sim.block_on(truncate::truncate(&node.engine, &t)).expect("a sound disk truncates");
     assert_eq!(node.data_files(&t.directory), 1, "the snapshot may be about to link them");
     let keyspace = node.engine.schema().keyspace("restart").cloned().expect("it was made");
@@ -319,7 +319,7 @@ fn a_writer_that_knew_the_table_comes_too_late() {
     let (t, row) = (node.store("t"), node.row("t", 1));
     node.drop_keyspace();
     let position = node.engine.log.position();
-    let logged = Some(write::Join::Beside);
+    let logged = Some(write::LogAtomicity::EachRecord);
     let applied = write::apply(&[row], &[], &node.engine.log, logged, |_| Ok(Arc::clone(&t)), || true);
     assert!(matches!(applied, Err(StorageError::UnknownTable { .. })), "{applied:?}");
     assert_eq!(node.engine.log.position(), position);

@@ -16,7 +16,7 @@ use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int};
 use crate::compaction::operation::{Operation, Work};
-use crate::guardrails::{CollectionGuards, InForce, PartitionGuards, Threshold};
+use crate::guardrails::{CollectionGuards, GuardrailValues, PartitionGuards, Threshold};
 use crate::strategy::kind::Kind;
 use crate::{EngineOptions, schema_change};
 
@@ -86,12 +86,12 @@ fn whole_collections_are_looked_at() {
     let sim = Sim::new(1);
     let items = Threshold { warn: Some(2), fail: Some(4) };
     let size = Threshold { warn: None, fail: Some(100) };
-    let guards = InForce {
+    let guards = GuardrailValues {
         searches: rows::command::IndexLimits::NONE,
         partitions: PartitionGuards::default(),
         collections: CollectionGuards { size, items },
     };
-    let options = EngineOptions { guards: Arc::new(guards.into()), ..EngineOptions::beneath(Path::new(DATA)) };
+    let options = EngineOptions { guards: Arc::new(guards.into()), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
     let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
     let keyspace = common::keyspace("guarded", Some(Arc::new(table())));
     let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));

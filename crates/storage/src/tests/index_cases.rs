@@ -21,7 +21,7 @@ use types::{CqlType, DecoratedKey, UserType};
 
 use super::common::{self, attached_index, delete_row, index, int, number};
 use crate::compaction::choice::{take_free, unmark};
-use crate::compaction::restate::{Restatement, restate};
+use crate::compaction::rewrite_statistics::{StatisticsChange, rewrite_statistics};
 use crate::index::{build, built};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
 use crate::schema_change::Changed;
@@ -186,7 +186,7 @@ impl Node {
 }
 
 fn open(sim: &Sim) -> Arc<Engine> {
-    let options = EngineOptions::beneath(Path::new(DATA));
+    let options = EngineOptions::with_small_budgets(Path::new(DATA));
     crate::open(&sim.env(), options).expect("a sound disk opens").0
 }
 
@@ -208,9 +208,9 @@ fn an_sstable_that_is_opened_anew_has_its_components() {
     let node = Node::with(&[attached_index("by_v", "v")]);
     node.set(1, 5, Some(3), None);
     node.flush();
-    for change in [Restatement::Level(1), Restatement::Pending([4; 16]), Restatement::Repaired(1_000)] {
+    for change in [StatisticsChange::Level(1), StatisticsChange::Pending([4; 16]), StatisticsChange::Repaired(1_000)] {
         let (store, sstable) = (node.store(), Arc::clone(&node.store().view().sstables[0]));
-        restate(&node.engine, &store, &sstable, change).expect("a sound disk");
+        rewrite_statistics(&node.engine, &store, &sstable, change).expect("a sound disk");
         node.assert_finds("by_v", int(3), &[1]);
     }
     let scrub = Work::Scrub(ScrubOptions { skip_corrupted: false, validate: true });
@@ -261,7 +261,7 @@ fn an_index_outlives_a_change_of_its_user_type() {
     alter_type(&["a", "b"]);
     node.assert_finds("by_u", value.clone(), &[1]);
     let (store, sstable) = (node.store(), Arc::clone(&node.store().view().sstables[0]));
-    restate(&node.engine, &store, &sstable, Restatement::Level(1)).expect("a sound disk");
+    rewrite_statistics(&node.engine, &store, &sstable, StatisticsChange::Level(1)).expect("a sound disk");
     node.assert_finds("by_u", value.clone(), &[1]);
     set(2);
     node.assert_finds("by_u", value.clone(), &[1, 2]);
@@ -418,7 +418,7 @@ fn a_table_that_cannot_be_looked_at_is_not_empty() {
     drop(engine);
     sim.kill();
     sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::List, "/ix/") });
-    let refused = crate::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).err().expect("the disk fails");
+    let refused = crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).err().expect("the disk fails");
     assert!(refused.to_string().contains("/ix/t-"), "{refused}");
 }
 
@@ -536,7 +536,7 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     let is_noted = || built::stored(&node.engine).expect("a sound disk").contains(&("ix".to_owned(), "by".to_owned()));
     assert!(is_noted());
     for _ in 0..2 {
-        build::make_again(&node.engine, &node.store(), &node.store().view().indexes, None);
+        build::request_rebuild(&node.engine, &node.store(), &node.store().view().indexes, None);
     }
     assert!(!is_noted());
     assert_eq!(node.engine.index_builder.pending(), 1);
@@ -549,7 +549,7 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     node.engine.index_builder.request(&store, "by");
     let _ = node.sim.run_until_idle();
     assert_eq!((node.engine.index_builder.pending(), is_noted()), (0, false));
-    build::make_again(&node.engine, &store, &indexes, held);
+    build::request_rebuild(&node.engine, &store, &indexes, held);
     let _ = node.sim.run_until_idle();
     assert!(is_noted());
 }

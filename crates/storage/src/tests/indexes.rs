@@ -58,7 +58,7 @@ fn options(dice: &SimRandom) -> EngineOptions {
         commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
         shards: 1 << dice.below(3),
         memtable_bytes: 1 << 20,
-        ..EngineOptions::beneath(Path::new(DATA))
+        ..EngineOptions::with_small_budgets(Path::new(DATA))
     }
 }
 

@@ -44,7 +44,7 @@ fn options(dice: &SimRandom, row_cache: usize) -> EngineOptions {
         column_index_size: Some(256),
         tombstone_failure_threshold: u64::MAX,
         tombstone_warn_threshold: u64::MAX,
-        ..EngineOptions::beneath(Path::new(DATA))
+        ..EngineOptions::with_small_budgets(Path::new(DATA))
     }
 }
 

@@ -70,7 +70,7 @@ impl Node {
         let commitlog =
             commitlog::Options { segment_size: SEGMENT_SIZE, restore_point, ..commitlog::Options::default() };
         let disk_failure_policy = DiskFailurePolicy::Ignore;
-        let options = EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::beneath(Path::new(DATA)) };
+        let options = EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
         let node = Self { sim, engine };
         if node.engine.schema().keyspace("purged").is_none() {
@@ -231,13 +231,13 @@ fn a_clock_that_was_set_back_hides_no_record() {
     let node = Node::open(Sim::new(8));
     node.insert("t", 1, FILLER);
     node.flush("t");
-    let first = node.engine.log.first_own();
+    let first = node.engine.log.first_new_segment();
     node.sim.block_on(node.engine.drain()).expect("drained");
     node.sim.advance(Duration::from_secs(100));
     let back = i64::try_from(first).expect("milliseconds") * 1000 - node.sim.env().clock.now_micros();
     node.sim.shift_wall_clock(back);
     let node = node.restart(false);
-    assert!(node.engine.log.first_own() > first);
+    assert!(node.engine.log.first_new_segment() > first);
     node.insert("t", 2, 10);
     let node = node.restart(true);
     assert_eq!(node.keys("t"), [1, 2]);
@@ -411,13 +411,13 @@ fn a_scrub_of_what_could_not_be_opened_brings_nothing_truncated_back() {
         let options = Options { skip_corrupted: false, validate: true };
         let mut scrub = Box::new(Scrub::open(&node.engine, &store, &item, options).expect("the data is sound"));
         while scrub.advance().expect("the data is sound").is_some() {}
-        let number = node.engine.next_cut();
+        let number = node.engine.next_truncation_number();
         match truncation {
             Truncation::Never => {}
             Truncation::Ended => {
                 node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
             }
-            Truncation::Begun => store.changes().cuts.begin(number, None),
+            Truncation::Begun => store.changes().truncations.begin(number, None),
         }
         let is_written = scrub.finish(&node.engine).is_ok();
         assert_eq!(is_written, truncation != Truncation::Ended);
@@ -425,8 +425,8 @@ fn a_scrub_of_what_could_not_be_opened_brings_nothing_truncated_back() {
         assert_eq!((store.left_out().len(), node.keys("t")), (0, expected));
         if truncation == Truncation::Begun {
             let (view, mut changes) = (store.view(), store.changes());
-            assert!(view.sstables.iter().all(|sstable| changes.cuts.is_before(number, sstable)), "it goes");
-            changes.cuts.end(number);
+            assert!(view.sstables.iter().all(|sstable| changes.truncations.is_before(number, sstable)), "it goes");
+            changes.truncations.end(number);
         }
     }
 }
@@ -485,7 +485,7 @@ fn a_restore_leaves_out_what_an_earlier_restore_has_undone() {
         node.sim.advance(Duration::from_secs(1));
         node.insert("u", 2, 10);
         let node = node.restart(false);
-        let before_segment = node.engine.log.first_own();
+        let before_segment = node.engine.log.first_new_segment();
         node.insert("u", 3, 10);
         node.sim.advance(Duration::from_secs(1));
         let now = node.sim.env().clock.now_micros();

@@ -133,7 +133,7 @@ impl Purging {
             memtable_bytes: 4 << 20,
             concurrent_compactors: 1 + self.dice.below(3) as usize,
             column_index_size: Some(4096),
-            ..EngineOptions::beneath(Path::new(DATA))
+            ..EngineOptions::with_small_budgets(Path::new(DATA))
         };
         let (engine, _) = crate::open(&self.sim.env(), options).expect("a sound disk opens");
         if engine.schema().keyspace("purging").is_none() {

@@ -19,7 +19,7 @@ use sstable::{Component, SSTable, Version};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int, number};
-use crate::received::{IfTruncated, Moment, Origin, Receiving};
+use crate::received::{IfTruncated, TruncationEpoch, Origin, ReceivedSSTables};
 use crate::{Engine, EngineOptions, StorageError, commitlog, import, index, schema_change, truncate};
 
 pub(super) const ID: TableId = TableId([8; 16]);
@@ -43,7 +43,7 @@ pub(super) fn open(sim: &Sim, version: Version) -> Arc<Engine> {
         commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
         memtable_bytes: 1 << 20,
         sstable_version: version,
-        ..EngineOptions::beneath(Path::new(DATA))
+        ..EngineOptions::with_small_budgets(Path::new(DATA))
     };
     let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
     if engine.schema().table("ks", "t").is_none() {
@@ -109,8 +109,8 @@ pub(super) fn read(engine: &Engine, value: Option<i32>) -> Vec<[i32; 3]> {
 }
 
 /// Receives all SSTables of an engine, which are told of now; they are not added.
-fn receive(from: &Engine, to: &Arc<Engine>, entire: bool) -> Result<Receiving, StorageError> {
-    receive_announced(from, to, entire, to.moment())
+fn receive(from: &Engine, to: &Arc<Engine>, entire: bool) -> Result<ReceivedSSTables, StorageError> {
+    receive_announced(from, to, entire, to.truncation_epoch())
 }
 
 /// As [`receive`], of SSTables that were told of at a moment.
@@ -118,9 +118,9 @@ fn receive_announced(
     from: &Engine,
     to: &Arc<Engine>,
     entire: bool,
-    announced: Moment,
-) -> Result<Receiving, StorageError> {
-    let receiving = Receiving::begin(to, &to.table(ID).expect("open"), announced, IfTruncated::Drop)?;
+    announced: TruncationEpoch,
+) -> Result<ReceivedSSTables, StorageError> {
+    let receiving = ReceivedSSTables::begin(to, &to.table(ID).expect("open"), announced, IfTruncated::Drop)?;
     for sstable in sstables(from) {
         if entire {
             let mut whole = receiving.whole(to, sstable.descriptor().version)?;
@@ -193,7 +193,7 @@ fn entries_wait_for_their_rows() {
         let mut receiving = receive(&from, &to, true).expect("a sound disk");
         let store = to.table(ID).expect("open");
         let readers = receiving.readers(&to).expect("sound");
-        let filled = sim.block_on(index::arriving::fill(&to, &store, &readers)).expect("a sound disk");
+        let filled = sim.block_on(index::prefill::fill(&to, &store, &readers)).expect("a sound disk");
         assert_eq!(read(&to, Some(3)), Vec::<[i32; 3]>::new());
         let removed = store.view().indexes[0].state.stale_removed.load(std::sync::atomic::Ordering::Relaxed);
         assert_eq!(removed, 0, "an entry is taken away whose row is about to come");
@@ -256,7 +256,7 @@ fn an_sstable_without_statistics_is_no_failure_of_the_disk() {
     let sim = Sim::new(8);
     let to = open(&sim, Version::DA);
     let store = to.table(ID).expect("open");
-    let receiving = Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).expect("a sound disk");
+    let receiving = ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
     let mut whole = receiving.whole(&to, Version::DA).expect("a sound disk");
     whole.component(Component::Data.name(), 1).expect("a sound disk");
     whole.write(b"x").expect("a sound disk");
@@ -271,7 +271,7 @@ fn rows_with_an_unknown_column_are_refused() {
     let sim = Sim::new(9);
     let to = open(&sim, Version::DA);
     let store = to.table(ID).expect("open");
-    let receiving = Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).expect("a sound disk");
+    let receiving = ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
     let sstable = &sstables(&from)[0];
     let mut header = sstable.header().clone();
     header.regulars[0].id = None;
@@ -303,7 +303,7 @@ fn a_table_is_not_made_again_while_sstables_of_the_dropped_one_come() {
     changed.dropped.iter().for_each(|store| to.dropper.request(store, None));
     pass();
     assert!(matches!(make(), Err(StorageError::FilesOfDropped { .. })), "SSTables come");
-    assert!(Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).is_err(), "the table is gone");
+    assert!(ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).is_err(), "the table is gone");
     coming.abandon();
     pass();
     assert!(make().expect("a sound disk").is_ok());
@@ -343,7 +343,7 @@ fn rows_from_before_a_truncation_do_not_come_behind_it() {
         let store = to.table(ID).expect("open");
         let before = files(&to);
         let empty = || sim.block_on(truncate::truncate(&to, &store)).expect("a sound disk truncates");
-        let announced = to.moment();
+        let announced = to.truncation_epoch();
         empty();
         let begun_behind = receive_announced(&from, &to, entire, announced).expect("a sound disk");
         let begun_before = receive(&from, &to, entire).expect("a sound disk");
@@ -367,14 +367,14 @@ fn rows_that_come_during_a_truncation_go_with_it() {
         let sim = Sim::new(12);
         let to = open(&sim, Version::DA);
         let store = to.table(ID).expect("open");
-        let announced = to.moment();
+        let announced = to.truncation_epoch();
         let mut truncation = Box::pin(truncate::truncate(&to, &store));
         while store.view_beside_no_truncation().is_some() {
             let polled = truncation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(polled.is_pending(), "the cut is made first");
             sim.step();
         }
-        let announced = if told_behind { to.moment() } else { announced };
+        let announced = if told_behind { to.truncation_epoch() } else { announced };
         let receiving = receive_announced(&from, &to, true, announced).expect("a sound disk");
         assert_eq!(sim.block_on(receiving.finish(&to)).expect("a sound disk"), 2);
         assert_eq!(read(&to, None), read(&from, None));

@@ -36,7 +36,7 @@ pub(super) fn table(id: u8, name: &str) -> Arc<TableMetadata> {
 
 pub(super) fn options(directory: &Path, memtable_bytes: usize) -> EngineOptions {
     let commitlog = commitlog::Options { segment_size: 64 << 10, ..commitlog::Options::default() };
-    EngineOptions { commitlog, shards: 8, memtable_bytes, ..EngineOptions::beneath(directory) }
+    EngineOptions { commitlog, shards: 8, memtable_bytes, ..EngineOptions::with_small_budgets(directory) }
 }
 
 pub(super) fn open(env: &Env, options: EngineOptions) -> (Arc<Engine>, Recovered) {

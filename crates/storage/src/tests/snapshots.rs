@@ -8,7 +8,7 @@ use env::sim::{DATA, Op};
 use super::dropping::Node;
 use super::restart::{open, options};
 use super::truncating::keys;
-use crate::files::KeptFiles;
+use crate::files::FileRetention;
 use crate::{TableStore, snapshot};
 
 /// A node whose table `t` has an SSTable for each of some keys, and merges none by itself.
@@ -56,7 +56,7 @@ fn syncs_and_listings_of_a_snapshot_do_not_grow_with_the_sstables() {
 fn a_snapshot_keeps_files_and_holds_nobody_up() {
     for is_killed in [false, true] {
         let (node, store) = with_sstables(42, 3);
-        let kept = KeptFiles::of(&store);
+        let kept = FileRetention::of(&store);
         add_sstable(&node, &store, 3);
         node.sim.block_on(node.engine.compact(&store)).expect("a sound disk compacts");
         assert_eq!((store.view().sstables.len(), data_files(&node, &store.directory)), (1, 5));

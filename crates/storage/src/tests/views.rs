@@ -134,7 +134,7 @@ impl Model {
             },
             shards: 1 << self.dice.below(3),
             memtable_bytes: 1 << 20,
-            ..EngineOptions::beneath(Path::new(DATA))
+            ..EngineOptions::with_small_budgets(Path::new(DATA))
         }
     }
 

@@ -58,9 +58,9 @@ fn unwrapped(range: TokenRange) -> impl Iterator<Item = TokenRange> {
 /// them.
 pub fn sections(sstable: &SSTable, ranges: &[TokenRange], context: &ReadContext) -> Result<Vec<Section>, ReadError> {
     let mut sections = Vec::new();
-    let mut places = sstable.places(context);
+    let mut places = sstable.partition_offsets(context);
     for range in ranges.iter().filter(|range| reaches(sstable, range)) {
-        let (start, end) = (places.behind(range.left)?, places.behind(range.right)?);
+        let (start, end) = (places.offset_after(range.left)?, places.offset_after(range.right)?);
         if start < end {
             sections.push(Section { start, end });
         }

@@ -214,8 +214,8 @@ fn places_are_found_in_any_order() {
         let mut ascending: Vec<Token> = keys.iter().flat_map(|key| [Token(key.token.0 - 1), key.token]).collect();
         ascending.sort();
         ascending.dedup();
-        let mut places = sstable.places(&context());
-        let found: Vec<u64> = ascending.iter().map(|token| places.behind(*token).unwrap()).collect();
+        let mut places = sstable.partition_offsets(&context());
+        let found: Vec<u64> = ascending.iter().map(|token| places.offset_after(*token).unwrap()).collect();
         // each partition begins where the one before it ends, and the first at the beginning
         let mut starts = found.clone();
         starts.dedup();
@@ -225,11 +225,11 @@ fn places_are_found_in_any_order() {
             let partition = keys.iter().position(|key| key.token > *token).unwrap_or(keys.len());
             assert_eq!(starts[partition], *place, "{version:?} {token:?}");
         }
-        let backwards: Vec<u64> = ascending.iter().rev().map(|token| places.behind(*token).unwrap()).collect();
+        let backwards: Vec<u64> = ascending.iter().rev().map(|token| places.offset_after(*token).unwrap()).collect();
         assert!(backwards.iter().eq(found.iter().rev()), "{version:?}");
         for step in 0..500 {
             let at = (step * 7919) % ascending.len();
-            assert_eq!(places.behind(ascending[at]).unwrap(), found[at], "{version:?} {at}");
+            assert_eq!(places.offset_after(ascending[at]).unwrap(), found[at], "{version:?} {at}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn file(data: &[u8]) {
     let (directory, disk) = (Path::new(DATA), env.disk.as_ref());
     let written = disk.create(&directory.join(NAME)).and_then(|mut file| file.write_all(data));
     written.expect("the simulated disk has room");
-    let files = hints::mend::find_files(disk, directory).expect("the disk is sound");
+    let files = hints::found_files::find_files(disk, directory).expect("the disk is sound");
     // the head names the file of which it is one; another name was not mended
     let Some(file) = files.first().filter(|file| file.descriptor.file_name() == NAME) else { return };
     let mut reader = Reader::open(disk, &file.path(directory)).expect("a file that was found opens");

@@ -94,7 +94,7 @@ impl Agreement<'_> {
             None => PartitionUpdate::new(Arc::clone(self.cas.table), self.cas.key.clone()),
             Some(update) => {
                 assert!(update.key == *self.cas.key, "a conditional statement is of one partition");
-                update.retimed(ballot.micros())
+                update.with_timestamp(ballot.micros())
             }
         };
         let commit = Commit { ballot, update };

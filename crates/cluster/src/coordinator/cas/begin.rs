@@ -63,7 +63,7 @@ impl Agreement<'_> {
     ) -> Result<(), RequestError> {
         self.trace(|| format!("Finishing incomplete paxos round {}", found.ballot));
         self.figures.unfinished_commits.add(1);
-        let proposal = Commit { ballot, update: found.update.retimed(ballot.micros()) };
+        let proposal = Commit { ballot, update: found.update.with_timestamp(ballot.micros()) };
         if !self.propose(among, &proposal, false).await? {
             self.trace(|| OVERTAKEN.to_owned());
             self.make_way().await;

@@ -54,7 +54,7 @@ fn left(names: &str, replicas: usize) -> Option<String> {
         let column = command.table.column_by_name(name).expect("a column").id;
         Expression::Simple { column, operator: Operator::Eq, value: vec![0; 4].into() }
     };
-    let sought = Sought { expressions: names.split(' ').map(expression).collect(), rows: 3 };
+    let sought = WantedRows { expressions: names.split(' ').map(expression).collect(), rows: 3 };
     let filtering = Filtering::of(&command, &sought, replicas)?;
     let name = |expression: &Expression| {
         let column = expression.column().and_then(|id| command.table.column(id));

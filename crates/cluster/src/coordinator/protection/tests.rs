@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rows::filter::Operator;
-use rows::{Expression, Mutation, Sought};
+use rows::{Expression, Mutation, WantedRows};
 use types::{Consistency, Token};
 
 use super::*;
@@ -26,10 +26,10 @@ fn three(seed: u64) -> SimRing {
 }
 
 /// `v = wanted`, and how many rows are wanted.
-fn sought(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<Sought> {
+fn sought(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<WantedRows> {
     let column = command.table.column_by_name("v").expect("a column of t").id;
     let value = wanted.to_be_bytes().to_vec().into();
-    Arc::new(Sought { expressions: vec![Expression::Simple { column, operator: Operator::Eq, value }], rows })
+    Arc::new(WantedRows { expressions: vec![Expression::Simple { column, operator: Operator::Eq, value }], rows })
 }
 
 /// The rows with a value that a search at a level finds.
@@ -185,7 +185,7 @@ fn the_bytes_that_are_read_again_are_bounded() {
     let (messenger, warnings) = (node.members().expect("joined"), Warnings::default());
     let among = Among::new(node, messenger, level, Duration::from_secs(1_000), &warnings, None);
     // the bytes that are held behind the first answers to a part that had some before
-    let fetch = |sought: Option<&Sought>, before: usize| {
+    let fetch = |sought: Option<&WantedRows>, before: usize| {
         let parts = node.parts_among(std::slice::from_ref(&command), level).expect("all are up");
         let parts = parts.into_iter().flatten();
         let mut parts: Vec<Asked> = parts.map(|part| Asked::new(part, sought)).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use internode::payload::repair::consistent::SessionState;
 use storage::repair_sessions;
-use storage::requests::operations::Apart;
+use storage::requests::operations::AnticompactedRanges;
 use storage::token_ranges::TokenRanges;
 
 use crate::node::Node;
@@ -21,7 +21,7 @@ const ACQUIRE_MAX: Duration = Duration::from_secs(60);
 const ACQUIRE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Puts apart the data that this node has in the repair's ranges. Err: why not all of it is apart.
-pub(super) async fn set_apart(node: &Node, participation: &Participation) -> Result<(), String> {
+pub(super) async fn anticompact(node: &Node, participation: &Participation) -> Result<(), String> {
     let prepare = &participation.prepare;
     let id = prepare.parent;
     for table in &prepare.tables {
@@ -31,14 +31,14 @@ pub(super) async fn set_apart(node: &Node, participation: &Participation) -> Res
         let placement = ring.placement(&keyspace).ok_or_else(|| format!("keyspace {keyspace} is gone"))?;
         let held: Vec<_> = ranges::held(&ring, placement, &prepare.ranges);
         let pairs: Vec<_> = held.iter().map(|range| (range.start, range.end)).collect();
-        let apart = Arc::new(Apart { session: id, ranges: TokenRanges::new(&pairs) });
+        let apart = Arc::new(AnticompactedRanges { session: id, ranges: TokenRanges::new(&pairs) });
         let begun = node.env.now();
         loop {
             let is_finalized = |other: &[u8; 16]| {
                 let sessions = node.repairs.sessions();
                 sessions.get(other).is_some_and(|session| session.state == SessionState::Finalized)
             };
-            let Err(error) = repair_sessions::set_apart(&node.engine, &store, &apart, is_finalized).await else {
+            let Err(error) = repair_sessions::anticompact(&node.engine, &store, &apart, is_finalized).await else {
                 break;
             };
             if let Some(why) = participation.over.get() {

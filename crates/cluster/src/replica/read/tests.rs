@@ -48,7 +48,7 @@ impl Fixture {
     fn new() -> Self {
         let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
         let (engine, _) =
-            storage::open(&env, EngineOptions::beneath(directory.path())).expect("an empty directory opens");
+            storage::open(&env, EngineOptions::with_small_budgets(directory.path())).expect("an empty directory opens");
         let identity = testing::alone("127.0.0.1:9042".parse().expect("an address"), 4);
         let node = Node::open(engine, identity, Timeouts::default()).expect("a new node");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

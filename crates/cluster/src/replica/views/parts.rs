@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::Env;
-use rows::views::Covering;
+use rows::views::CoveringDeletions;
 use rows::{
     Bound, Cell, ClusteringValues, ColumnData, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
     ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
@@ -39,7 +39,7 @@ use rows::{
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange};
-use storage::received::{Moment, Since};
+use storage::received::{TruncationEpoch, TruncationEffect};
 use storage::{Engine, StorageError};
 use tokio::sync::RwLock;
 
@@ -99,7 +99,7 @@ impl Replica {
                 // outside of the gate: a TRUNCATE, which makes room, closes it
                 parts.engine.admit().await;
                 match parts.apply_next().await {
-                    Err(WriteError::Storage(StorageError::Busy)) => parts.engine.log.ready().await,
+                    Err(WriteError::Storage(StorageError::Busy)) => parts.engine.log.wait_for_room().await,
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => return Err(error),
@@ -121,7 +121,7 @@ impl Replica {
             routes: self.views.routes.get().cloned(),
             gate: Arc::clone(&self.views.gate),
             locks: Arc::clone(&self.views.locks),
-            left: updates.map(|update| Left::of(update.clone(), &views, self.engine.moment())).collect(),
+            left: updates.map(|update| Left::of(update.clone(), &views, self.engine.truncation_epoch())).collect(),
             position: None,
         }
     }
@@ -137,16 +137,16 @@ impl Replica {
     }
 
     fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        let (views, begun) = (self.engine.views(), self.engine.moment());
+        let (views, begun) = (self.engine.views(), self.engine.truncation_epoch());
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
             let mut left = Left::of(update.clone(), &views, begun);
             while !left.is_over() {
                 let views = self.engine.views();
                 let _locked = self.try_lock_base(update.table.id, &update.key.key).ok_or(StorageError::Busy)?;
                 match left.since(&self.engine) {
-                    Since::Nothing => {}
-                    Since::Begun => return Err(StorageError::Busy.into()),
-                    Since::Removed => break,
+                    TruncationEffect::Nothing => {}
+                    TruncationEffect::Begun => return Err(StorageError::Busy.into()),
+                    TruncationEffect::Removed => break,
                 }
                 let here = Here { engine: &self.engine, routes: self.views.routes.get(), views: &views };
                 match left.apply_next(here) {
@@ -173,14 +173,14 @@ impl Parts {
         let views = self.engine.views();
         let locked = lock(&self.gate, &self.locks, vec![left.place()]).await;
         match left.since(&self.engine) {
-            Since::Nothing => {}
-            Since::Begun => {
+            TruncationEffect::Nothing => {}
+            TruncationEffect::Begun => {
                 drop(locked);
                 self.left.push_front(left);
                 self.env.sleep(TRUNCATION_PAUSE).await;
                 return Ok(true);
             }
-            Since::Removed => return Ok(!self.left.is_empty()),
+            TruncationEffect::Removed => return Ok(!self.left.is_empty()),
         }
         let (engine, routes) = (Arc::clone(&self.engine), self.routes.clone());
         let job = move || {
@@ -219,7 +219,7 @@ enum Phase {
 struct Left {
     /// The moment at which the first part was due. A TRUNCATE that comes later removes all of the
     /// update.
-    begun: Moment,
+    begun: TruncationEpoch,
     /// The update, without the rows in `rows`.
     update: PartitionUpdate,
     /// The rows of the update; deletions that cover them are added to each as its own.
@@ -237,7 +237,7 @@ struct Left {
 
 impl Left {
     /// The rest of an update of which nothing is applied yet.
-    fn of(mut update: PartitionUpdate, views: &BaseViews, begun: Moment) -> Self {
+    fn of(mut update: PartitionUpdate, views: &BaseViews, begun: TruncationEpoch) -> Self {
         let has_views = views.of_base(update.table.id).is_some();
         let rows = if has_views { std::mem::take(&mut update.rows) } else { Vec::new() };
         let rows = under_deletions(&update, rows);
@@ -254,8 +254,8 @@ impl Left {
     }
 
     /// The effect of truncations on the update since it was begun. The caller has passed the gate.
-    fn since(&self, engine: &Engine) -> Since {
-        engine.table(self.update.table.id).map_or(Since::Nothing, |store| store.since(self.begun))
+    fn since(&self, engine: &Engine) -> TruncationEffect {
+        engine.table(self.update.table.id).map_or(TruncationEffect::Nothing, |store| store.truncation_effect(self.begun))
     }
 
     /// The place of the lock of the partition.
@@ -331,12 +331,12 @@ impl Left {
         let whole = ReadCommand::whole(&self.update.table, PartitionRange::Key(self.update.key.clone()));
         let command = ReadCommand { slices, now, ..whole };
         let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
-        let covering = Covering::of(&self.update);
+        let covering = CoveringDeletions::of(&self.update);
         let (mut rows, mut looked) = (Vec::new(), 0);
         if stream.next_partition()?.is_some() {
             while let Some(unfiltered) = stream.next_unfiltered()? {
                 let Unfiltered::Row(row) = unfiltered else { continue };
-                let deletion = covering.at(&row);
+                let deletion = covering.deletion_of(&row);
                 if deletion.supersedes(&row.deletion) {
                     rows.push(Row { deletion, ..Row::new(row.clustering.clone()) });
                 }
@@ -363,8 +363,8 @@ fn behind_rows(update: &PartitionUpdate) -> Phase {
 
 /// Rows of an update with the deletions of the update that cover them as their own.
 fn under_deletions(update: &PartitionUpdate, rows: Vec<Row>) -> Vec<Row> {
-    let covering = Covering::of(update);
-    rows.into_iter().map(|row| covering.over(row)).collect()
+    let covering = CoveringDeletions::of(update);
+    rows.into_iter().map(|row| covering.apply_to(row)).collect()
 }
 
 /// The place where parts are applied.

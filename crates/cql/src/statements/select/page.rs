@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use rows::live::{Scanned, TombstoneLimits};
-use rows::{ClusteringValues, Expression, IndexSearch, LivePartition, LiveRows, PartitionStream, Row, Sought};
+use rows::live::{ScannedCounts, TombstoneLimits};
+use rows::{ClusteringValues, Expression, IndexSearch, LivePartition, LiveRows, PartitionStream, Row, WantedRows};
 use schema::TableMetadata;
 use stdx::{Share, Taken};
 
@@ -96,7 +96,7 @@ impl PageInput {
 
     /// The rows that are looked for, for nodes that may be asked for no others. None: every row
     /// that is read is wanted.
-    pub fn sought(&self) -> Option<Arc<Sought>> {
+    pub fn sought(&self) -> Option<Arc<WantedRows>> {
         let filters = || self.partition_filters.iter().chain(&self.row_filters);
         // an order by nearness has the index for it searched
         let is_search = !self.indexes.is_empty() && self.ann_ordering.is_none();
@@ -116,7 +116,7 @@ impl PageInput {
             }
         }
         expressions.extend(self.ann_ordering.as_deref().and_then(BoundAnnOrdering::expression));
-        Some(Arc::new(Sought { expressions, rows }))
+        Some(Arc::new(WantedRows { expressions, rows }))
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) struct Page {
     pub row_count: u32,
     pub paging_state: Option<PagingState>,
     /// Partitions or ranges whose tombstones passed the warning threshold.
-    pub scanned: Vec<Scanned>,
+    pub scanned: Vec<ScannedCounts>,
     /// Bytes of the values of all rows, also of those that a LIMIT behind an ORDER BY cuts off.
     pub size: u64,
     /// The values passed the limit before the last row: the page is to be refused.
@@ -436,7 +436,7 @@ impl Builder<'_> {
         self.is_too_large || self.count >= self.limit || (self.input.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
 
-    fn finish(mut self, scanned: Vec<Scanned>) -> Result<Page, CqlError> {
+    fn finish(mut self, scanned: Vec<ScannedCounts>) -> Result<Page, CqlError> {
         let input = self.input;
         if self.position.is_none() {
             self.end_group()?;

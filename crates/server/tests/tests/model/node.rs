@@ -38,7 +38,7 @@ impl<'a> SimNode<'a> {
             column_index_size: Some(512),
             tombstone_failure_threshold: 100_000,
             tombstone_warn_threshold: 1000,
-            ..EngineOptions::beneath(Path::new(DATA))
+            ..EngineOptions::with_small_budgets(Path::new(DATA))
         };
         let long = std::time::Duration::from_secs(3600);
         let timeouts = Timeouts { read: long, range: long, write: long, truncate: long, ..Timeouts::default() };

@@ -3,7 +3,7 @@
 //! 1. A new node gets its layers from its number, so that the same rows give the same file.
 //! 2. From the entry, the nearest node of each upper layer is looked for, down to the node's own
 //!    layers; in each of those it is tied to some of the [`BREADTH`] nearest ([`super::chosen`]).
-//! 3. Those are tied to it in turn; where one has too many ties then, they are chosen again.
+//! 3. Those are tied to it in turn; where one has too many neighbours then, they are chosen again.
 //!
 //! The method is that of Malkov and Yashunin, "Efficient and robust approximate nearest neighbor
 //! search using Hierarchical Navigable Small World graphs" (2016), with their second way to choose.
@@ -13,9 +13,9 @@ use std::convert::Infallible;
 
 use types::Similarity;
 
-use super::{LAYER_MAX, Layers, Ranked, TIES_BASE, TIES_UPPER, chosen, search_layer};
+use super::{LAYER_MAX, Layers, Ranked, NEIGHBOURS_BASE, NEIGHBOURS_UPPER, chosen, search_layer};
 
-/// Nodes among which ties are chosen (Cassandra: construction_beam_width).
+/// Nodes among which neighbours are chosen (Cassandra: construction_beam_width).
 const BREADTH: usize = 100;
 /// Bytes that a node takes beside its vector, about.
 const NODE_SIZE: usize = 320;
@@ -25,8 +25,8 @@ pub(super) struct Building {
     pub similarity: Similarity,
     dimension: usize,
     vectors: Vec<f32>,
-    /// Of each node the ties in its layers, from the lowest up.
-    ties: Vec<Vec<Vec<u32>>>,
+    /// Of each node the neighbours in its layers, from the lowest up.
+    neighbours: Vec<Vec<Vec<u32>>>,
     rows: Vec<Vec<u32>>,
     /// Nodes by a hash of their vector; of two with one hash, the first.
     known: HashMap<i64, u32>,
@@ -42,7 +42,7 @@ impl Building {
             similarity,
             dimension,
             vectors: Vec::new(),
-            ties: Vec::new(),
+            neighbours: Vec::new(),
             rows: Vec::new(),
             known: HashMap::new(),
             entry: 0,
@@ -58,16 +58,16 @@ impl Building {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ties.is_empty()
+        self.neighbours.is_empty()
     }
 
     pub fn len(&self) -> u32 {
-        self.ties.len() as u32
+        self.neighbours.len() as u32
     }
 
     /// Bytes of memory, about.
     pub fn size(&self) -> usize {
-        self.vectors.len() * 4 + self.ties.len() * NODE_SIZE
+        self.vectors.len() * 4 + self.neighbours.len() * NODE_SIZE
     }
 
     pub fn entry(&self) -> u32 {
@@ -88,14 +88,14 @@ impl Building {
     }
 
     fn layers_of(&self, node: u32) -> &[Vec<u32>] {
-        self.ties.get(node as usize).map_or(&[], Vec::as_slice)
+        self.neighbours.get(node as usize).map_or(&[], Vec::as_slice)
     }
 
-    pub fn ties_of(&self, node: u32) -> &[u32] {
+    pub fn neighbours_of(&self, node: u32) -> &[u32] {
         self.layers_of(node).first().map_or(&[], Vec::as_slice)
     }
 
-    /// The ties of a node in the upper layers.
+    /// The neighbours of a node in the upper layers.
     pub fn uppers_of(&self, node: u32) -> Vec<Vec<u32>> {
         self.layers_of(node).iter().skip(1).cloned().collect()
     }
@@ -115,19 +115,19 @@ impl Building {
         self.known.entry(hash).or_insert(node);
         self.vectors.extend_from_slice(vector);
         let layer = layer_of(node);
-        self.ties.push(vec![Vec::new(); layer + 1]);
+        self.neighbours.push(vec![Vec::new(); layer + 1]);
         self.rows.push(vec![row]);
         self.met.push(0);
         if node > 0 {
-            self.tie(node, layer);
+            self.connect(node, layer);
         }
         if layer > self.top() {
             self.entry = node;
         }
     }
 
-    /// Ties a new node.
-    fn tie(&mut self, node: u32, layer: usize) {
+    /// Connects a new node to its neighbours.
+    fn connect(&mut self, node: u32, layer: usize) {
         let vector = self.vector(node).to_vec();
         let mut from = vec![Ranked { rank: self.similarity.rank(&vector, self.vector(self.entry)), node: self.entry }];
         for at in (0..=self.top()).rev() {
@@ -138,31 +138,31 @@ impl Building {
             if at > layer {
                 continue;
             }
-            let ties = chosen(&from, TIES_UPPER, |a, b| self.similarity.rank(self.vector(a), self.vector(b)));
-            for other in &ties {
-                self.tie_back(*other, node, at);
+            let neighbours = chosen(&from, NEIGHBOURS_UPPER, |a, b| self.similarity.rank(self.vector(a), self.vector(b)));
+            for other in &neighbours {
+                self.connect_back(*other, node, at);
             }
-            if let Some(own) = self.ties.get_mut(node as usize).and_then(|layers| layers.get_mut(at)) {
-                *own = ties;
+            if let Some(own) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(at)) {
+                *own = neighbours;
             }
         }
     }
 
-    /// Ties a node to a new one.
-    fn tie_back(&mut self, node: u32, new: u32, layer: usize) {
-        let most = if layer == 0 { TIES_BASE } else { TIES_UPPER };
-        let Some(ties) = self.ties.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) else { return };
-        ties.push(new);
-        if ties.len() <= most {
+    /// Connects a node to a new one.
+    fn connect_back(&mut self, node: u32, new: u32, layer: usize) {
+        let most = if layer == 0 { NEIGHBOURS_BASE } else { NEIGHBOURS_UPPER };
+        let Some(neighbours) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) else { return };
+        neighbours.push(new);
+        if neighbours.len() <= most {
             return;
         }
-        let ties = std::mem::take(ties);
+        let neighbours = std::mem::take(neighbours);
         let rank = |a: u32, b: u32| self.similarity.rank(self.vector(a), self.vector(b));
-        let mut ranked: Vec<Ranked> = ties.iter().map(|tie| Ranked { rank: rank(node, *tie), node: *tie }).collect();
+        let mut ranked: Vec<Ranked> = neighbours.iter().map(|neighbour| Ranked { rank: rank(node, *neighbour), node: *neighbour }).collect();
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         let again = chosen(&ranked, most, rank);
-        if let Some(ties) = self.ties.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) {
-            *ties = again;
+        if let Some(neighbours) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) {
+            *neighbours = again;
         }
     }
 }
@@ -186,7 +186,7 @@ impl Layers for Search<'_> {
         Ok(self.of.similarity.rank(self.vector, self.of.vector(node)))
     }
 
-    fn ties(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), Infallible> {
+    fn neighbours(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), Infallible> {
         out.extend(self.of.layers_of(node).get(layer).into_iter().flatten());
         Ok(())
     }

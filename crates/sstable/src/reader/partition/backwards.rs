@@ -8,7 +8,7 @@ use rows::{Bound, DeletionTime, PrefixKind, ReadError, ReadStats, Unfiltered};
 use super::PartitionReader;
 use crate::error::{IndexError, Malformed};
 use crate::index::{Block, Blocks};
-use crate::resolved::Resolved;
+use crate::read_schema::ReadSchema;
 
 /// Room for the starts of a block, at first.
 const STARTS: usize = 128;
@@ -261,7 +261,7 @@ impl PartitionReader {
 fn find_block(
     blocks: &mut Blocks,
     bound: Option<&Bound>,
-    schema: &Resolved,
+    schema: &ReadSchema,
 ) -> Result<Option<(Block, u64, DeletionTime)>, IndexError> {
     let found = match bound {
         Some(bound) => blocks.last_before(bound, schema)?,

@@ -3,7 +3,7 @@
 
 use env::sim::Stall;
 
-use super::super::archive::{Archived, PAUSE, START_TIME_MAX, plain};
+use super::super::archive::{ArchiveState, PAUSE, START_TIME_MAX, plain};
 use super::super::format;
 use super::super::ledger::RETRY;
 use super::*;
@@ -226,7 +226,7 @@ fn a_start_and_an_end_run_no_command_behind_one_that_failed() {
     sim.run_until_idle();
     log.mark_flushed(key(1).0, key(1).1, log.position());
     // as where the node ends before the archiver came to these
-    log.shared.lock().segments.values_mut().for_each(|segment| segment.archived = Archived::Waits);
+    log.shared.lock().segments.values_mut().for_each(|segment| segment.archived = ArchiveState::Waits);
     sim.disk().inject(Fault::next(Op::Write, "/archive/"));
     log.end().expect("ended");
     assert_eq!(segments(&sim, &directory()).len(), 3, "the first one failed");
@@ -257,7 +257,7 @@ fn a_start_archives_for_a_while_before_it_serves() {
     drop(log);
     // what was archived before does not wait for another time
     let log = start();
-    assert!(log.shared.lock().segments.values().all(|segment| segment.archived != Archived::Failed));
+    assert!(log.shared.lock().segments.values().all(|segment| segment.archived != ArchiveState::Failed));
 }
 
 /// The archiver could otherwise take its lock again and again before the end has it.
@@ -345,7 +345,7 @@ fn runs_and_what_was_not_archived_are_noted() {
         let noted = String::from_utf8(noted.unwrap_or_default()).expect("text");
         let noted: Vec<String> =
             noted.lines().filter(|line| !line.starts_with("archived ")).map(str::to_owned).collect();
-        let (first, last) = (log.first_own(), log.position().segment);
+        let (first, last) = (log.first_new_segment(), log.position().segment);
         drop(log);
         sim.kill();
         (noted, first, last)

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 
 use sstable::{Descriptor, SSTable};
 
-use super::make::Making;
+use super::components_builder::ComponentsBuilder;
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
 use crate::index::built;
@@ -42,11 +42,11 @@ pub struct AttachedBuild {
     is_flushed: bool,
     /// SSTables whose components are made again although they have some.
     again: BTreeSet<Descriptor>,
-    making: Option<Making>,
+    builder: Option<ComponentsBuilder>,
 }
 
 /// The outcome of a slice of work.
-pub enum Came {
+pub enum StepOutcome {
     /// There is more to do.
     Again,
     /// A flush is waited for.
@@ -79,11 +79,11 @@ impl AttachedBuild {
             done: Default::default(),
             stop: Default::default(),
         });
-        Self { request, index, progress, flush: None, is_flushed: is_built, again, making: None }
+        Self { request, index, progress, flush: None, is_flushed: is_built, again, builder: None }
     }
 
     /// Does a slice of work.
-    pub fn step(&mut self, engine: &Arc<Engine>) -> Result<Came, StorageError> {
+    pub fn step(&mut self, engine: &Arc<Engine>) -> Result<StepOutcome, StorageError> {
         let base = &self.request.base;
         if self.progress.stop.load(Ordering::Relaxed) {
             let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), base.name());
@@ -92,13 +92,13 @@ impl AttachedBuild {
         if let Some(waits) = self.flush(engine)? {
             return Ok(waits);
         }
-        let Some(mut making) = self.making.take() else { return self.begin_next(engine) };
-        if making.advance(SLICE_ROWS)? {
-            self.making = Some(making);
-            return Ok(Came::Again);
+        let Some(mut builder) = self.builder.take() else { return self.begin_next(engine) };
+        if builder.advance(SLICE_ROWS)? {
+            self.builder = Some(builder);
+            return Ok(StepOutcome::Again);
         }
-        self.end(engine, making)?;
-        Ok(Came::Again)
+        self.end(engine, builder)?;
+        Ok(StepOutcome::Again)
     }
 
     /// Whether the index, or its table, was dropped.
@@ -107,7 +107,7 @@ impl AttachedBuild {
     }
 
     /// Flushes what is in memory, once; Some: the flush is under way.
-    fn flush(&mut self, engine: &Arc<Engine>) -> Result<Option<Came>, StorageError> {
+    fn flush(&mut self, engine: &Arc<Engine>) -> Result<Option<StepOutcome>, StorageError> {
         if self.is_flushed {
             return Ok(None);
         }
@@ -115,7 +115,7 @@ impl AttachedBuild {
         let flush = self.flush.get_or_insert_with(|| Box::pin(engine.flush(base)));
         let waker = engine::waker(engine, |engine| engine.index_builder.wake());
         match flush.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Pending => Ok(Some(Came::Waits)),
+            Poll::Pending => Ok(Some(StepOutcome::Waits)),
             Poll::Ready(flushed) => {
                 self.flush = None;
                 flushed?;
@@ -126,24 +126,24 @@ impl AttachedBuild {
     }
 
     /// Begins with the next SSTable. If there is none the index is complete.
-    fn begin_next(&mut self, engine: &Engine) -> Result<Came, StorageError> {
+    fn begin_next(&mut self, engine: &Engine) -> Result<StepOutcome, StorageError> {
         let view = self.request.base.view();
         let name = self.index.name();
         let wants =
             |sstable: &&Arc<SSTable>| self.again.contains(sstable.descriptor()) || !sstable.attached().has(name);
         match view.sstables.iter().find(wants) {
             Some(sstable) => {
-                self.making = Some(Making::begin(&engine.env, sstable, std::slice::from_ref(&self.index))?);
-                Ok(Came::Again)
+                self.builder = Some(ComponentsBuilder::begin(&engine.env, sstable, std::slice::from_ref(&self.index))?);
+                Ok(StepOutcome::Again)
             }
             None => {
-                let _no_change = built::no_change(engine);
+                let _schema_lock = built::lock_schema_changes(engine);
                 if self.is_dropped() {
-                    return Ok(Came::Done);
+                    return Ok(StepOutcome::Done);
                 }
                 built::store(engine, &self.request.base.table().keyspace, name, true)?;
                 self.index.state.set_built(true);
-                Ok(Came::Done)
+                Ok(StepOutcome::Done)
             }
         }
     }
@@ -152,20 +152,20 @@ impl AttachedBuild {
     /// the SSTable may not be removed. Components of a dropped index get no names: the drop
     /// removes the existing ones, and a later index of the same name would take such files for its
     /// own.
-    fn end(&mut self, engine: &Engine, making: Making) -> Result<(), StorageError> {
+    fn end(&mut self, engine: &Engine, builder: ComponentsBuilder) -> Result<(), StorageError> {
         let base = &self.request.base;
         let _alone = base.replacing.lock().expect("a panic while SSTables are replaced ends the process");
         if self.is_dropped() {
             return Ok(());
         }
-        let (descriptor, length) = (making.sstable().descriptor().clone(), making.sstable().data_length());
+        let (descriptor, length) = (builder.sstable().descriptor().clone(), builder.sstable().data_length());
         // an SSTable that was opened anew meanwhile is made again
-        let is_there = |sstable: &Arc<SSTable>| std::ptr::eq(sstable.attached(), making.sstable().attached());
+        let is_there = |sstable: &Arc<SSTable>| std::ptr::eq(sstable.attached(), builder.sstable().attached());
         if !base.view().sstables.iter().any(is_there) {
             return Ok(());
         }
         self.again.remove(&descriptor);
-        making.finish(&engine.caches)?;
+        builder.finish(&engine.caches)?;
         self.progress.done.fetch_add(length, Ordering::Relaxed);
         Ok(())
     }

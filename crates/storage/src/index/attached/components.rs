@@ -13,7 +13,7 @@ use schema::index::definition::IndexDefinition;
 use sstable::attached::{RowKeys, TermIndex, VectorGraph, graph_path, is_unfinished, keys_path, terms_path};
 use sstable::{Descriptor, FileCache, FinishedSSTable, SSTable};
 
-use super::make::Making;
+use super::components_builder::ComponentsBuilder;
 use crate::caches::Caches;
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -34,13 +34,13 @@ pub fn path_of(descriptor: &Descriptor, definition: &IndexDefinition) -> PathBuf
 }
 
 /// The indexes whose components an SSTable lacks.
-pub fn lacking(sstable: &SSTable, indexes: &[Arc<IndexStore>]) -> Vec<Arc<IndexStore>> {
+pub fn indexes_without_components(sstable: &SSTable, indexes: &[Arc<IndexStore>]) -> Vec<Arc<IndexStore>> {
     of(indexes).filter(|index| !sstable.attached().has(index.name())).cloned().collect()
 }
 
 /// Opens the components that an SSTable has on disk and that fit.
 pub fn open(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, indexes: &[Arc<IndexStore>]) {
-    for index in lacking(sstable, indexes) {
+    for index in indexes_without_components(sstable, indexes) {
         let path = path_of(sstable.descriptor(), &index.definition);
         if !env.disk.exists(&path) {
             continue;
@@ -131,13 +131,13 @@ pub fn prepare<'a>(
 pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
     let indexes = Arc::clone(&store.view().indexes);
     open(&engine.env, &engine.caches, sstable, &indexes);
-    let lacking = lacking(sstable, &indexes);
+    let lacking = indexes_without_components(sstable, &indexes);
     if lacking.is_empty() {
         return Ok(());
     }
-    let mut making = Making::begin(&engine.env, sstable, &lacking)?;
-    while making.advance(ROWS_AT_ONCE)? {}
-    making.finish(&engine.caches)
+    let mut builder = ComponentsBuilder::begin(&engine.env, sstable, &lacking)?;
+    while builder.advance(ROWS_AT_ONCE)? {}
+    builder.finish(&engine.caches)
 }
 
 /// Removes the components of indexes that do not exist any more. Those of SSTables that are not in

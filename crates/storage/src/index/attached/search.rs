@@ -29,7 +29,7 @@ use schema::index::definition::IndexDefinition;
 use sstable::attached::{Place, Position, TermPart, TermRange};
 use types::DecoratedKey;
 
-use super::make::local;
+use super::components_builder::local;
 use super::scanned::{Allowance, ScannedStream};
 use super::sources::{OfOne, Sources, Union, Wanted, next_of_one};
 use crate::read::explain::{Observation, open_observed};

@@ -18,7 +18,7 @@ use sstable::SSTable;
 use sstable::attached::{KeysCursor, Place, RowKeys, RowSet, TermIndex, TermRange};
 use types::{DecoratedKey, Token};
 
-use super::make::local;
+use super::components_builder::local;
 use crate::index::search::hit;
 use crate::table::entries;
 use crate::table::indexes::IndexStore;

@@ -177,11 +177,11 @@ impl MemtablePartition {
                 Some(mut old) => {
                     let before = observer.is_some().then(|| old.clone());
                     old.merge(row.clone(), table);
-                    tell(&mut observer, before.as_ref(), &old, true);
+                    notify_observer(&mut observer, before.as_ref(), &old, true);
                     encode(&old, true, header, arena)
                 }
                 None => {
-                    tell(&mut observer, None, row, true);
+                    notify_observer(&mut observer, None, row, true);
                     encode(row, true, header, arena)
                 }
             };
@@ -194,7 +194,7 @@ impl MemtablePartition {
             put_prefix_key(&mut key, &table.comparator, &row.clustering, PrefixKind::Clustering);
             let is_new = self.rows.upsert(Key::from_slice(&key), |kept| {
                 let Some(kept) = kept else {
-                    tell(&mut observer, None, row, false);
+                    notify_observer(&mut observer, None, row, false);
                     if let Some(bytes) = encoded.take(index) {
                         arena.account(bytes.len() + ROW_ROOM);
                         return Some(KeptRow { bytes, tombstone: DeletionTime::LIVE });
@@ -204,7 +204,7 @@ impl MemtablePartition {
                 let mut old = decode(&kept.bytes, header);
                 let before = observer.is_some().then(|| old.clone());
                 old.merge(row.clone(), table);
-                tell(&mut observer, before.as_ref(), &old, false);
+                notify_observer(&mut observer, before.as_ref(), &old, false);
                 Some(KeptRow::new(&old, header, arena))
             });
             if is_new {
@@ -221,7 +221,7 @@ fn copy(bound: &Bound, arena: &mut Arena) -> Bound {
     Bound { kind: bound.kind, values }
 }
 
-fn tell(observer: &mut Option<Observer<'_>>, before: Option<&Row>, after: &Row, is_static: bool) {
+fn notify_observer(observer: &mut Option<Observer<'_>>, before: Option<&Row>, after: &Row, is_static: bool) {
     if let Some(observer) = observer {
         observer(before, after, is_static);
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::rare::{Rare, happens};
 use rows::command::RingBound;
-use rows::range_tombstones::{Change, CutKey, is_before, marker_at, position_key};
+use rows::range_tombstones::{OwnedCut, CutKey, is_before, marker_at, position_key};
 use rows::{
     DeletionTime, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneList, RangeTombstoneMarker,
     ReadCommand, ReadError, Row, Slice, Slices, Unfiltered,
@@ -279,7 +279,7 @@ struct SliceCursor {
     batch_rows: usize,
     /// Cuts that were taken and not given. Each ends the deletion that is open; later writes can
     /// only add to it.
-    changes: VecDeque<Change>,
+    changes: VecDeque<OwnedCut>,
     /// The cut behind which the next batch of cuts begins.
     changes_from: Option<CutKey>,
     changes_done: bool,
@@ -337,7 +337,7 @@ impl SliceCursor {
     }
 
     /// Passes a cut. None: the partition deletion makes the marker pointless.
-    fn pass(&mut self, change: Change, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
+    fn pass(&mut self, change: OwnedCut, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
         let (left, entered) = turn(&mut self.open, change.next, partition)?;
         let (close, open) = if self.reversed { (entered, left) } else { (left, entered) };
         marker_at(change.values, is_before(&change.key), close, open)
@@ -417,11 +417,11 @@ impl SliceCursor {
             Some(from) if self.reversed => end = from,
             Some(from) => start = from,
             None => {
-                let next = tombstones.entered(start, end, self.reversed);
+                let next = tombstones.deletion_on_entry(start, end, self.reversed);
                 if !next.is_live() {
                     let bound = if self.reversed { &self.slice.end } else { &self.slice.start };
                     let key = if self.reversed { end.clone() } else { start.clone() };
-                    self.changes.push_back(Change { key, values: bound.values.clone(), next });
+                    self.changes.push_back(OwnedCut { key, values: bound.values.clone(), next });
                 }
             }
         }
@@ -434,7 +434,7 @@ impl SliceCursor {
                 false => (&self.slice.end, &self.end_key),
             };
             let (key, values) = (key.clone(), bound.values.clone());
-            self.changes.push_back(Change { key, values, next: DeletionTime::LIVE });
+            self.changes.push_back(OwnedCut { key, values, next: DeletionTime::LIVE });
         } else {
             self.changes_from = self.changes.back().map(|change| change.key.clone());
         }

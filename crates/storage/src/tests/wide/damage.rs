@@ -8,7 +8,7 @@ use crate::caches::Caches;
 
 fn scan(sim: &Sim, sstable: &SSTable) {
     let descriptor = sstable.descriptor().clone();
-    let cache = Arc::new(Caches::new(&EngineOptions::beneath(Path::new(DATA))));
+    let cache = Arc::new(Caches::new(&EngineOptions::with_small_budgets(Path::new(DATA))));
     let Ok(damaged) = SSTable::open(&sim.env(), descriptor, sstable.table(), cache) else { return };
     let context = ReadContext::new(ReadMode::Background);
     for (range, reversed) in [(PartitionRange::all(), false), (PartitionRange::Key(key(1)), true)] {

@@ -51,7 +51,7 @@ fn round(machine: &SimNode, takes_permission: bool, events: &[Event]) -> (String
         0 => Commit::none(update.table.clone(), update.key.clone()),
         seconds => {
             let origin = if origin == 0 { seconds } else { origin };
-            Commit { ballot: ballot(seconds), update: update.clone().retimed(origin * 1_000_000) }
+            Commit { ballot: ballot(seconds), update: update.clone().with_timestamp(origin * 1_000_000) }
         }
     };
     let numbers = Numbers { asked: 3, required: 2, takes_permission };

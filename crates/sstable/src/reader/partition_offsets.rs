@@ -2,8 +2,8 @@
 //! the file as they are.
 //!
 //! A repair asks for thousands of places of each SSTable, one behind the other and often in the
-//! same chunk: [`Places`] keeps the chunk at which it stands, and pages of the index go to the
-//! cache.
+//! same chunk: [`PartitionOffsets`] keeps the chunk at which it stands, and pages of the index go
+//! to the cache.
 
 use rows::{PartitionStream, ReadContext, ReadError};
 use types::{DecoratedKey, Token};
@@ -12,37 +12,37 @@ use super::SSTable;
 use super::stream::SSTableStream;
 
 /// Places in the data of one SSTable.
-pub struct Places {
+pub struct PartitionOffsets {
     stream: SSTableStream,
 }
 
 impl SSTable {
     /// Looks for places. Cheapest where they ascend.
-    pub fn places(&self, context: &ReadContext) -> Places {
-        Places { stream: SSTableStream::at_no_place(self.clone(), context) }
+    pub fn partition_offsets(&self, context: &ReadContext) -> PartitionOffsets {
+        PartitionOffsets { stream: SSTableStream::unpositioned(self.clone(), context) }
     }
 }
 
-impl Places {
+impl PartitionOffsets {
     /// Where in the uncompressed data the first partition begins whose token is greater than
     /// `token`; the length of the data if there is none. Reads the index and one key.
-    pub fn behind(&mut self, token: Token) -> Result<u64, ReadError> {
+    pub fn offset_after(&mut self, token: Token) -> Result<u64, ReadError> {
         let sstable = self.stream.reader.sstable();
         let length = sstable.data_length();
         if token >= sstable.last_key().token {
             return Ok(length);
         }
-        self.stream.go_behind(token)?;
+        self.stream.seek_after(token)?;
         Ok(self.stream.next_partition()?.map_or(length, |_| self.stream.reader.start))
     }
 
     /// The key of the first partition whose token is greater than `token`; None: there is none.
     /// Reads the index and one key.
-    pub fn key_behind(&mut self, token: Token) -> Result<Option<DecoratedKey>, ReadError> {
+    pub fn key_after(&mut self, token: Token) -> Result<Option<DecoratedKey>, ReadError> {
         if token >= self.stream.reader.sstable().last_key().token {
             return Ok(None);
         }
-        self.stream.go_behind(token)?;
+        self.stream.seek_after(token)?;
         Ok(self.stream.next_partition()?.map(|head| head.key))
     }
 }

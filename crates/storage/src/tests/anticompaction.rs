@@ -9,7 +9,7 @@ use types::Token;
 use super::receiving::{ID, files, open, read, source, sstables};
 use crate::inherited::RepairState;
 use crate::repair_sessions::{self, Released};
-use crate::requests::operations::{Apart, Operation, Work};
+use crate::requests::operations::{AnticompactedRanges, Operation, Work};
 use crate::strategy::kind::Kind;
 use crate::token_ranges::TokenRanges;
 use crate::{Engine, StorageError};
@@ -18,14 +18,14 @@ const SESSION: [u8; 16] = [7; 16];
 const OTHER: [u8; 16] = [8; 16];
 const REPAIRED_AT: i64 = 1_795_457_998_177;
 
-fn apart(session: [u8; 16], ranges: &[(i64, i64)]) -> Arc<Apart> {
+fn apart(session: [u8; 16], ranges: &[(i64, i64)]) -> Arc<AnticompactedRanges> {
     let ranges: Vec<_> = ranges.iter().map(|(start, end)| (Token(*start), Token(*end))).collect();
-    Arc::new(Apart { session, ranges: TokenRanges::new(&ranges) })
+    Arc::new(AnticompactedRanges { session, ranges: TokenRanges::new(&ranges) })
 }
 
-fn set_apart(sim: &env::sim::Sim, engine: &Engine, apart: &Arc<Apart>) -> Result<(), StorageError> {
+fn anticompact(sim: &env::sim::Sim, engine: &Engine, apart: &Arc<AnticompactedRanges>) -> Result<(), StorageError> {
     let store = engine.table(ID).expect("open");
-    sim.block_on(repair_sessions::set_apart(engine, &store, apart, |_| false))
+    sim.block_on(repair_sessions::anticompact(engine, &store, apart, |_| false))
 }
 
 fn state(sstable: &SSTable) -> RepairState {
@@ -47,14 +47,14 @@ fn counts(engine: &Engine) -> [usize; 3] {
 }
 
 /// Each SSTable that is a session's, or repaired, lies within its ranges; the others outside.
-fn assert_apart(engine: &Engine, apart: &Apart) {
+fn assert_apart(engine: &Engine, apart: &AnticompactedRanges) {
     for sstable in sstables(engine) {
         let (first, last) = (sstable.first_key().token, sstable.last_key().token);
         match state(&sstable) {
             RepairState::Unrepaired => {
-                assert!(!apart.ranges.contain(first) && !apart.ranges.contain(last), "outside");
+                assert!(!apart.ranges.contains(first) && !apart.ranges.contains(last), "outside");
             }
-            _ => assert!(apart.ranges.contain(first) && apart.ranges.contain(last), "inside"),
+            _ => assert!(apart.ranges.contains(first) && apart.ranges.contains(last), "inside"),
         }
     }
 }
@@ -65,7 +65,7 @@ fn a_session_takes_its_ranges_and_gives_them_back() {
         let (sim, engine) = source(version);
         let (store, before) = (engine.table(ID).expect("open"), read(&engine, None));
         let ranges = apart(SESSION, &[(0, 1 << 60), (1 << 61, i64::MIN + (1 << 60))]);
-        set_apart(&sim, &engine, &ranges).expect("nobody else has the data");
+        anticompact(&sim, &engine, &ranges).expect("nobody else has the data");
         assert_eq!((counts(&engine), read(&engine, None)), ([2, 2, 0], before.clone()));
         assert_apart(&engine, &ranges);
         let pending = repair_sessions::pending(&store);
@@ -73,7 +73,7 @@ fn a_session_takes_its_ranges_and_gives_them_back() {
         assert_eq!(pending[&SESSION].sstables, 2);
 
         let other = apart(OTHER, &[(1 << 59, 1 << 62)]);
-        let refused = set_apart(&sim, &engine, &other).expect_err("the data is a session's").to_string();
+        let refused = anticompact(&sim, &engine, &other).expect_err("the data is a session's").to_string();
         assert!(refused.contains("belonging to another incremental repair session (07070707"), "{refused}");
         assert_eq!(counts(&engine), [2, 2, 0], "nothing is taken by half");
 
@@ -99,9 +99,9 @@ fn a_session_takes_its_ranges_and_gives_them_back() {
 fn an_sstable_within_the_ranges_is_not_written_again() {
     let (sim, engine) = source(Version::DA);
     let before: Vec<_> = files(&engine);
-    set_apart(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("nobody else has the data");
+    anticompact(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("nobody else has the data");
     assert_eq!((counts(&engine), files(&engine)), ([0, 2, 0], before));
-    set_apart(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("it is done already");
+    anticompact(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("it is done already");
     assert_eq!(counts(&engine), [0, 2, 0]);
 }
 
@@ -116,7 +116,7 @@ fn a_power_cut_leaves_sstables_whole() {
         let _ = sim.run_until_idle();
         sim.disk().power_cut_after(operations);
         let ranges = apart(SESSION, &[(0, i64::MAX)]);
-        let done = set_apart(&sim, &engine, &ranges);
+        let done = anticompact(&sim, &engine, &ranges);
         drop(engine);
         sim.power_cut();
         let engine = open(&sim, Version::DA);
@@ -125,7 +125,7 @@ fn a_power_cut_leaves_sstables_whole() {
         if done.is_ok() {
             assert_apart(&engine, &ranges);
         }
-        set_apart(&sim, &engine, &ranges).expect("it is tried again");
+        anticompact(&sim, &engine, &ranges).expect("it is tried again");
         assert_apart(&engine, &ranges);
         assert_eq!(read(&engine, None), before);
     }

@@ -1,5 +1,5 @@
 //! Observers of the choice and the opening of a read's sources. Usually there is none, and
-//! [`Unwatched`] compiles to nothing.
+//! [`NoObserver`] compiles to nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::table::memtable::Memtable;
 use crate::table::view::View;
 
 /// An observer of a read.
-pub(super) trait Watch {
+pub(super) trait ReadObserver {
     /// The identity of a source from its opening to its stream.
     type Source;
 
@@ -25,7 +25,7 @@ pub(super) trait Watch {
     fn row_cache(&mut self, bytes: u64, found: bool) -> Self::Source;
 
     /// Takes the stream of such a source; may wrap it.
-    fn watched(&mut self, source: Self::Source, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream>;
+    fn wrap_stream(&mut self, source: Self::Source, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream>;
 
     /// Called when an SSTable was left out.
     fn skipped(&mut self, sstable: &Arc<SSTable>, reason: &'static str);
@@ -40,9 +40,9 @@ pub(super) trait Watch {
 }
 
 /// The observer of reads that are not observed.
-pub(super) struct Unwatched;
+pub(super) struct NoObserver;
 
-impl Watch for Unwatched {
+impl ReadObserver for NoObserver {
     type Source = ();
 
     const LOOKS: bool = false;
@@ -54,7 +54,7 @@ impl Watch for Unwatched {
     fn memtables(&mut self, _: &[Arc<Memtable>], _: &View) {}
 
     #[inline]
-    fn watched(&mut self, (): (), stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
+    fn wrap_stream(&mut self, (): (), stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
         stream
     }
 

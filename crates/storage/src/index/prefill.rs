@@ -6,10 +6,10 @@
 //!    waits for flushes.
 //! 2. Base and indexes are flushed, because entries are not logged: a crash behind the commit of
 //!    the SSTables must find them.
-//! 3. The caller adds the SSTables and then drops the [`Filled`].
+//! 3. The caller adds the SSTables and then drops the [`FilledIndexes`].
 //!
 //! Until then the entries have no rows: queries pass over them, and remove none of them
-//! ([`crate::table::arrivals`]). Entries of SSTables that are given up stay; they are stale like
+//! ([`crate::table::prefills`]). Entries of SSTables that are given up stay; they are stale like
 //! others. `org.apache.cassandra.index.SecondaryIndexManager` builds them when the SSTables can be
 //! read already.
 
@@ -23,7 +23,7 @@ use sstable::SSTable;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
-use crate::table::arrivals::Arrival;
+use crate::table::prefills::PrefillGuard;
 use crate::table::entries::{self, Change, Entry};
 use crate::table::indexes::IndexStore;
 
@@ -34,15 +34,15 @@ const SLICE_ROWS: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The indexes that have the entries of SSTables which are about to be added.
-pub(crate) struct Filled {
+pub(crate) struct FilledIndexes {
     indexes: Arc<[Arc<IndexStore>]>,
-    _arrival: Option<Arrival>,
+    _prefill: Option<PrefillGuard>,
 }
 
-impl Filled {
+impl FilledIndexes {
     /// Indexes of the table, as it is now, that do not have the entries: they were created
     /// meanwhile.
-    pub(crate) fn lacking(&self, store: &TableStore) -> Vec<Arc<IndexStore>> {
+    pub(crate) fn missing_indexes(&self, store: &TableStore) -> Vec<Arc<IndexStore>> {
         let view = store.view();
         let has = |index: &Arc<IndexStore>| self.indexes.iter().any(|own| Arc::ptr_eq(&own.state, &index.state));
         view.indexes.iter().filter(|index| !has(index)).cloned().collect()
@@ -55,14 +55,14 @@ pub(crate) async fn fill(
     engine: &Arc<Engine>,
     store: &Arc<TableStore>,
     sstables: &[Arc<SSTable>],
-) -> Result<Filled, StorageError> {
+) -> Result<FilledIndexes, StorageError> {
     let indexes = Arc::clone(&store.view().indexes);
     // attached indexes have their entries beside the SSTables
     let hidden: Arc<[_]> = indexes.iter().filter(|index| !index.definition.is_attached()).cloned().collect();
     if hidden.is_empty() || sstables.is_empty() {
-        return Ok(Filled { indexes, _arrival: None });
+        return Ok(FilledIndexes { indexes, _prefill: None });
     }
-    let arrival = Arrival::begin(store);
+    let prefill = PrefillGuard::begin(store);
     let mut walk = Walk {
         store: Arc::clone(store),
         indexes: hidden,
@@ -76,7 +76,7 @@ pub(crate) async fn fill(
             let why = format!("the indexes of {} take no entries any more", store.name());
             return Err(StorageError::Refused { why });
         }
-        if !engine.memory.is_relaxed() {
+        if !engine.memory.admits_at_once() {
             engine.flush_largest();
             engine.env.sleep(PAUSE).await;
             continue;
@@ -91,7 +91,7 @@ pub(crate) async fn fill(
         }
     }
     engine.flush(store).await?;
-    Ok(Filled { indexes, _arrival: Some(arrival) })
+    Ok(FilledIndexes { indexes, _prefill: Some(prefill) })
 }
 
 /// A pass through the rows of SSTables, one SSTable after the other.
@@ -110,7 +110,7 @@ struct Walk {
 impl Walk {
     /// Goes on until memtables are full. True: all rows were passed.
     fn slices(&mut self, engine: &Engine) -> Result<bool, StorageError> {
-        while engine.memory.is_relaxed() && !engine.is_stopped() {
+        while engine.memory.admits_at_once() && !engine.is_stopped() {
             if self.slice(engine)? {
                 return Ok(true);
             }

@@ -65,7 +65,7 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
     if descriptor.millis >= BEGUN_MILLIS_END {
         return Err(HintError::Unread(format!("a file that was begun {} ms after 1970", descriptor.millis)));
     }
-    if !disk.exists(&directory.join(descriptor.checksum_name())) && !mend(disk, directory, path, reader)? {
+    if !disk.exists(&directory.join(descriptor.checksum_name())) && !cut_incomplete_entry(disk, directory, path, reader)? {
         return Ok(None);
     }
     Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default(), taken: BTreeSet::new() }))
@@ -79,7 +79,7 @@ fn is_empty(disk: &dyn Disk, path: &Path) -> Result<bool, HintError> {
 
 /// Cuts off an incomplete entry at the end of a file, and writes its checksum. False: no hint was
 /// left.
-fn mend(disk: &dyn Disk, directory: &Path, path: &Path, mut reader: Reader) -> Result<bool, HintError> {
+fn cut_incomplete_entry(disk: &dyn Disk, directory: &Path, path: &Path, mut reader: Reader) -> Result<bool, HintError> {
     let mut hints = 0;
     let broken = loop {
         match reader.page() {

@@ -16,19 +16,19 @@ use crate::statistics::Statistics;
 
 /// The schema under which an SSTable is read.
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ReadSchema {
     pub table: Arc<TableMetadata>,
     /// The header that reads decode rows against: they do not see dropped columns.
     pub header: Header,
     /// The columns against which a compaction, which writes rows again, decodes them: cells of
     /// dropped columns that are newer than the drop stay, for the column may be added again. None:
     /// as reads do, there are no such cells.
-    pub rewriting: Option<Arc<Resolved>>,
+    pub rewriting: Option<Arc<ReadSchema>>,
     /// Where partitions are is kept: the table's `caching = {'keys': 'ALL'}`.
     pub caches_keys: bool,
 }
 
-impl Resolved {
+impl ReadSchema {
     /// The header's columns under those of the table.
     pub(crate) fn new(statistics: &Statistics, table: &Arc<TableMetadata>) -> Result<Self, Malformed> {
         let caches_keys = table.params.caching.get("keys").is_none_or(|keys| keys != "NONE");

@@ -34,7 +34,7 @@ const ROWS_MAX: u32 = u32::MAX - 1;
 
 /// Components that are being made. If this is dropped before they are complete, their files are
 /// removed.
-pub struct Making {
+pub struct ComponentsBuilder {
     env: Env,
     sstable: Arc<SSTable>,
     stream: Box<dyn PartitionStream>,
@@ -128,7 +128,7 @@ impl Writer {
     }
 }
 
-impl Making {
+impl ComponentsBuilder {
     /// Begins with the components of some indexes.
     pub fn begin(env: &Env, sstable: &Arc<SSTable>, indexes: &[Arc<IndexStore>]) -> Result<Self, StorageError> {
         let descriptor = sstable.descriptor();

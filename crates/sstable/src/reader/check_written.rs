@@ -22,17 +22,17 @@ impl SSTable {
     /// both keys up as reads do.
     pub fn check_written(&self, finished: &FinishedSSTable) -> Result<(), Error> {
         let stats = &finished.statistics.stats;
-        self.same("first key", &self.first_key().key, &stats.first_key)?;
-        self.same("last key", &self.last_key().key, &stats.last_key)?;
-        self.same("number of partitions", &self.partition_count(), &finished.partitions)?;
-        self.same("length of the data", &self.data_length(), &finished.data.length)?;
-        self.finds(self.first_key())?;
-        self.finds(self.last_key())
+        self.check_equal("first key", &self.first_key().key, &stats.first_key)?;
+        self.check_equal("last key", &self.last_key().key, &stats.last_key)?;
+        self.check_equal("number of partitions", &self.partition_count(), &finished.partitions)?;
+        self.check_equal("length of the data", &self.data_length(), &finished.data.length)?;
+        self.check_found(self.first_key())?;
+        self.check_found(self.last_key())
     }
 
     /// A read of the key comes to its partition: the filter lets the key pass, and the index leads
     /// to a place in the data.
-    fn finds(&self, key: &DecoratedKey) -> Result<(), Error> {
+    fn check_found(&self, key: &DecoratedKey) -> Result<(), Error> {
         let hash = KeyHash::of(&key.key);
         let lost = |component, why: &str| {
             let what = format!("the key {:?}, which was written, is not found: {why}", key.key);
@@ -49,7 +49,7 @@ impl SSTable {
         }
     }
 
-    fn same<T: PartialEq + Debug>(&self, name: &str, found: &T, written: &T) -> Result<(), Error> {
+    fn check_equal<T: PartialEq + Debug>(&self, name: &str, found: &T, written: &T) -> Result<(), Error> {
         if found == written {
             return Ok(());
         }

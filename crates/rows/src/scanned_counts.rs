@@ -4,7 +4,7 @@ use types::DecoratedKey;
 
 /// Counts of one partition, or of a range of partitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Scanned {
+pub struct ScannedCounts {
     /// The last partition.
     pub key: DecoratedKey,
     /// Tombstones that were passed.

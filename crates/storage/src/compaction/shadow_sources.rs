@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use rows::shadow::Beside;
+use rows::garbage_skipping::ShadowSources;
 use rows::{MergeStream, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode};
 use sstable::{KeyHash, SSTable};
 
@@ -15,7 +15,7 @@ use crate::table::TableStore;
 
 /// Partitions of the SSTables that are not compacted, if they have something that may delete.
 /// `cells`: also cells that may replace others.
-pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> Beside {
+pub fn of_inputs(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> ShadowSources {
     let (store, inputs) = (Arc::clone(store), inputs.to_vec());
     let suspect = store.changes().suspect.clone();
     let oldest = inputs.iter().map(|input| input.statistics().stats.min_timestamp).min().unwrap_or(i64::MIN);

@@ -7,7 +7,7 @@ use types::CqlType;
 use types::validate::validate;
 
 /// The name of the first column whose value its type does not allow; None: all are sound.
-pub fn unsound<'a>(table: &'a TableMetadata, unfiltered: &Unfiltered) -> Option<&'a str> {
+pub fn invalid_column<'a>(table: &'a TableMetadata, unfiltered: &Unfiltered) -> Option<&'a str> {
     let of_clustering = table
         .clustering
         .iter()
@@ -17,13 +17,13 @@ pub fn unsound<'a>(table: &'a TableMetadata, unfiltered: &Unfiltered) -> Option<
         return Some(&column.name);
     }
     match unfiltered {
-        Unfiltered::Row(row) => unsound_row(table, row),
+        Unfiltered::Row(row) => invalid_column_of_row(table, row),
         Unfiltered::Marker(_) => None,
     }
 }
 
 /// The name of the first column of a row or static row whose cells are not sound; None: all are.
-pub fn unsound_row<'a>(table: &'a TableMetadata, row: &Row) -> Option<&'a str> {
+pub fn invalid_column_of_row<'a>(table: &'a TableMetadata, row: &Row) -> Option<&'a str> {
     row.columns.iter().find_map(|data| {
         let (id, cells) = match data {
             ColumnData::Simple(cell) => (cell.column, std::slice::from_ref(cell)),
@@ -31,11 +31,11 @@ pub fn unsound_row<'a>(table: &'a TableMetadata, row: &Row) -> Option<&'a str> {
         };
         // of a column that was dropped nothing is known
         let column = table.column(id)?;
-        cells.iter().any(|cell| !is_sound(column, cell)).then_some(column.name.as_str())
+        cells.iter().any(|cell| !is_valid(column, cell)).then_some(column.name.as_str())
     })
 }
 
-fn is_sound(column: &ColumnMetadata, cell: &Cell) -> bool {
+fn is_valid(column: &ColumnMetadata, cell: &Cell) -> bool {
     if column.ty.is_counter() {
         return true;
     }

@@ -11,24 +11,24 @@ use types::DecoratedKey;
 use crate::{ClusteringValues, ColumnData, PartitionHead, PartitionStream, ReadError, Unfiltered};
 
 /// Gives for a row of a table the timestamp, in microseconds, before which its cells may go.
-pub type OldestKept = dyn Fn(&TableMetadata, &DecoratedKey, &ClusteringValues) -> i64 + Send + Sync;
+pub type OldestKeptTimestamp = dyn Fn(&TableMetadata, &DecoratedKey, &ClusteringValues) -> i64 + Send + Sync;
 
 /// See the module.
-pub struct AgedStream<S> {
+pub struct OldCellsPurgeStream<S> {
     stream: S,
     table: Arc<TableMetadata>,
-    oldest: Arc<OldestKept>,
+    oldest: Arc<OldestKeptTimestamp>,
     key: Option<DecoratedKey>,
 }
 
-impl<S: PartitionStream> AgedStream<S> {
+impl<S: PartitionStream> OldCellsPurgeStream<S> {
     /// The stream of a table without the cells that `oldest` lets go.
-    pub fn new(stream: S, table: Arc<TableMetadata>, oldest: Arc<OldestKept>) -> Self {
+    pub fn new(stream: S, table: Arc<TableMetadata>, oldest: Arc<OldestKeptTimestamp>) -> Self {
         Self { stream, table, oldest, key: None }
     }
 }
 
-impl<S: PartitionStream> PartitionStream for AgedStream<S> {
+impl<S: PartitionStream> PartitionStream for OldCellsPurgeStream<S> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let head = self.stream.next_partition()?;
         self.key = head.as_ref().map(|head| head.key.clone());

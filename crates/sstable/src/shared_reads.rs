@@ -13,20 +13,20 @@ use rows::ReadError;
 
 /// The reads of one file that are under way; few, as there are threads that may wait.
 #[derive(Debug, Default)]
-pub(crate) struct Flights(Mutex<Vec<Arc<Flight>>>);
+pub(crate) struct SharedReads(Mutex<Vec<Arc<SharedRead>>>);
 
 #[derive(Debug)]
-struct Flight {
+struct SharedRead {
     chunk: u64,
-    landed: Mutex<Landed>,
+    state: Mutex<ReadState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-enum Landed {
-    NotYet,
+enum ReadState {
+    Pending,
     Failed,
-    With(Bytes),
+    Done(Bytes),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -42,60 +42,60 @@ pub(crate) enum Fetched {
     Shared(Bytes),
 }
 
-impl Flights {
+impl SharedReads {
     /// The chunk by `read`, or by the call that is reading it.
     pub fn fetch(&self, chunk: u64, read: impl FnOnce() -> Result<Bytes, ReadError>) -> Result<Fetched, ReadError> {
-        let (flight, is_first) = self.join(chunk);
+        let (shared_read, is_first) = self.join(chunk);
         if is_first {
-            // lands as failed if the read panics
-            let mut landing = Landing { flights: self, flight, bytes: None };
+            // ends as failed if the read panics
+            let mut end = ReadEnd { shared_reads: self, shared_read, bytes: None };
             let bytes = read()?;
-            landing.bytes = Some(bytes.clone());
+            end.bytes = Some(bytes.clone());
             return Ok(Fetched::Own(bytes));
         }
-        match flight.wait() {
+        match shared_read.wait() {
             Some(bytes) => Ok(Fetched::Shared(bytes)),
             None => read().map(Fetched::Own),
         }
     }
 
-    fn join(&self, chunk: u64) -> (Arc<Flight>, bool) {
-        let mut flights = lock(&self.0);
-        if let Some(flight) = flights.iter().find(|flight| flight.chunk == chunk) {
-            return (Arc::clone(flight), false);
+    fn join(&self, chunk: u64) -> (Arc<SharedRead>, bool) {
+        let mut shared_reads = lock(&self.0);
+        if let Some(shared_read) = shared_reads.iter().find(|shared_read| shared_read.chunk == chunk) {
+            return (Arc::clone(shared_read), false);
         }
-        let flight = Arc::new(Flight { chunk, landed: Mutex::new(Landed::NotYet), changed: Condvar::new() });
-        flights.push(Arc::clone(&flight));
-        (flight, true)
+        let shared_read = Arc::new(SharedRead { chunk, state: Mutex::new(ReadState::Pending), changed: Condvar::new() });
+        shared_reads.push(Arc::clone(&shared_read));
+        (shared_read, true)
     }
 }
 
-impl Flight {
+impl SharedRead {
     /// None: it failed.
     fn wait(&self) -> Option<Bytes> {
-        let mut landed = lock(&self.landed);
+        let mut state = lock(&self.state);
         loop {
-            match &*landed {
-                Landed::NotYet => landed = self.changed.wait(landed).unwrap_or_else(PoisonError::into_inner),
-                Landed::Failed => return None,
-                Landed::With(bytes) => return Some(bytes.clone()),
+            match &*state {
+                ReadState::Pending => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                ReadState::Failed => return None,
+                ReadState::Done(bytes) => return Some(bytes.clone()),
             }
         }
     }
 }
 
-/// The end of a flight, however it ends.
-struct Landing<'a> {
-    flights: &'a Flights,
-    flight: Arc<Flight>,
+/// The end of a shared read, however it ends.
+struct ReadEnd<'a> {
+    shared_reads: &'a SharedReads,
+    shared_read: Arc<SharedRead>,
     bytes: Option<Bytes>,
 }
 
-impl Drop for Landing<'_> {
+impl Drop for ReadEnd<'_> {
     fn drop(&mut self) {
-        lock(&self.flights.0).retain(|flight| !Arc::ptr_eq(flight, &self.flight));
-        *lock(&self.flight.landed) = self.bytes.take().map_or(Landed::Failed, Landed::With);
-        self.flight.changed.notify_all();
+        lock(&self.shared_reads.0).retain(|shared_read| !Arc::ptr_eq(shared_read, &self.shared_read));
+        *lock(&self.shared_read.state) = self.bytes.take().map_or(ReadState::Failed, ReadState::Done);
+        self.shared_read.changed.notify_all();
     }
 }
 
@@ -111,14 +111,14 @@ mod tests {
 
     /// The first reader does not come back before all others wait for it.
     fn meet(read: impl Fn(usize) -> Result<Bytes, ReadError> + Sync) -> (usize, Vec<Result<Fetched, ReadError>>) {
-        let (flights, reads, barrier) = (Flights::default(), AtomicUsize::new(0), Barrier::new(THREADS));
-        let waiting = || flights.0.lock().expect("no panic").first().map_or(0, Arc::strong_count);
+        let (shared_reads, reads, barrier) = (SharedReads::default(), AtomicUsize::new(0), Barrier::new(THREADS));
+        let waiting = || shared_reads.0.lock().expect("no panic").first().map_or(0, Arc::strong_count);
         let results = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|_| {
                     scope.spawn(|| {
                         barrier.wait();
-                        flights.fetch(7, || {
+                        shared_reads.fetch(7, || {
                             let number = reads.fetch_add(1, Ordering::SeqCst);
                             while number == 0 && waiting() < THREADS + 1 {
                                 std::thread::yield_now();
@@ -130,7 +130,7 @@ mod tests {
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
-        assert!(flights.0.lock().expect("no panic").is_empty());
+        assert!(shared_reads.0.lock().expect("no panic").is_empty());
         (reads.into_inner(), results)
     }
 
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn other_chunks_do_not_wait() {
-        let flights = Flights::default();
-        let inner = flights.fetch(1, || {
-            let other = flights.fetch(2, || Ok(Bytes::from_static(b"two")))?;
+        let shared_reads = SharedReads::default();
+        let inner = shared_reads.fetch(1, || {
+            let other = shared_reads.fetch(2, || Ok(Bytes::from_static(b"two")))?;
             assert_eq!(other, Fetched::Own(Bytes::from_static(b"two")));
             Ok(Bytes::from_static(b"one"))
         });

@@ -10,35 +10,35 @@ use sstable::{HeaderColumn, HeaderComponent, MURMUR3_PARTITIONER, Statistics};
 use types::{CqlType, marshal};
 
 /// The reasons why an SSTable does not fit, a sentence each.
-pub fn misfits(statistics: &Statistics, table: &TableMetadata) -> Vec<String> {
+pub fn mismatches(statistics: &Statistics, table: &TableMetadata) -> Vec<String> {
     let header = &statistics.header;
     let mut found = Vec::new();
     if statistics.partitioner != MURMUR3_PARTITIONER {
         found.push(format!("its partitioner is {}", statistics.partitioner));
     }
-    found.extend(key_misfit(header, table));
-    found.extend(clustering_misfits(header, table));
+    found.extend(key_mismatch(header, table));
+    found.extend(clustering_mismatches(header, table));
     for (columns, is_static) in [(&header.statics, true), (&header.regulars, false)] {
-        found.extend(columns.iter().filter_map(|column| column_misfit(column, is_static, table)));
+        found.extend(columns.iter().filter_map(|column| column_mismatch(column, is_static, table)));
     }
     found
 }
 
-fn key_misfit(header: &HeaderComponent, table: &TableMetadata) -> Option<String> {
+fn key_mismatch(header: &HeaderComponent, table: &TableMetadata) -> Option<String> {
     let of_table = &table.partition_key_type;
     let fits = parse(&header.key_type).is_some_and(|(ty, _)| is_readable_as(of_table, &ty));
     (!fits).then(|| format!("its partition key is {}, not {}", header.key_type, marshal::print(of_table, false)))
 }
 
-fn clustering_misfits(header: &HeaderComponent, table: &TableMetadata) -> Vec<String> {
+fn clustering_mismatches(header: &HeaderComponent, table: &TableMetadata) -> Vec<String> {
     if header.clustering.len() != table.clustering.len() {
         return vec![format!("it has {} clustering columns, not {}", header.clustering.len(), table.clustering.len())];
     }
     let pairs = header.clustering.iter().zip(&table.clustering);
-    let misfits = pairs.filter(|(ty, column)| {
+    let mismatches = pairs.filter(|(ty, column)| {
         !parse(ty).is_some_and(|(ty, reversed)| reversed == column.reversed && is_readable_as(&column.ty, &ty))
     });
-    misfits
+    mismatches
         .map(|(ty, column)| {
             let wanted = marshal::print(&column.ty, column.reversed);
             format!("its clustering column {} is {ty}, not {wanted}", column.name)
@@ -46,7 +46,7 @@ fn clustering_misfits(header: &HeaderComponent, table: &TableMetadata) -> Vec<St
         .collect()
 }
 
-fn column_misfit(column: &HeaderColumn, is_static: bool, table: &TableMetadata) -> Option<String> {
+fn column_mismatch(column: &HeaderColumn, is_static: bool, table: &TableMetadata) -> Option<String> {
     let name = &column.name;
     let known = table.column_by_name(name).filter(|known| !known.is_primary_key() && known.is_static() == is_static);
     let Some(known) = known else {

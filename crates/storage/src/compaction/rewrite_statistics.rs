@@ -17,7 +17,7 @@ use crate::table::TableStore;
 
 /// The new content of some statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Restatement {
+pub enum StatisticsChange {
     /// The SSTable is of this level.
     Level(u32),
     /// A repair session that has not ended has the SSTable.
@@ -27,7 +27,7 @@ pub enum Restatement {
     Repaired(i64),
 }
 
-impl Restatement {
+impl StatisticsChange {
     fn apply(self, stats: &mut Stats) {
         match self {
             Self::Level(level) => stats.level = level,
@@ -40,15 +40,15 @@ impl Restatement {
 }
 
 /// The change under way.
-pub struct Restate {
+pub struct StatisticsRewrite {
     store: Arc<TableStore>,
     sstable: Arc<SSTable>,
-    change: Restatement,
+    change: StatisticsChange,
 }
 
-impl Restate {
+impl StatisticsRewrite {
     /// Opens the task of changing the statistics of an item's only SSTable.
-    pub fn open(store: &Arc<TableStore>, item: &Item, change: Restatement) -> Result<Self, StorageError> {
+    pub fn open(store: &Arc<TableStore>, item: &Item, change: StatisticsChange) -> Result<Self, StorageError> {
         match item.sstables.as_slice() {
             [single] => Ok(Self { store: Arc::clone(store), sstable: Arc::clone(single), change }),
             _ => Err(StorageError::Refused { why: "the statistics of one SSTable change at a time".into() }),
@@ -58,11 +58,11 @@ impl Restate {
 
 /// Changes the statistics of an SSTable that the caller has marked. The file is replaced as one
 /// step, so that a crash leaves the old statistics or the new ones.
-pub fn restate(
+pub fn rewrite_statistics(
     engine: &Engine,
     store: &TableStore,
     sstable: &Arc<SSTable>,
-    change: Restatement,
+    change: StatisticsChange,
 ) -> Result<(), StorageError> {
     let mut statistics = sstable.statistics().clone();
     change.apply(&mut statistics.stats);
@@ -101,13 +101,13 @@ pub(crate) fn with_statistics(
     Ok(reopened)
 }
 
-impl Task for Restate {
+impl Task for StatisticsRewrite {
     fn advance(&mut self) -> Result<Option<u64>, StorageError> {
         Ok(None)
     }
 
     fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError> {
-        restate(engine, &self.store, &self.sstable, self.change)?;
+        rewrite_statistics(engine, &self.store, &self.sstable, self.change)?;
         Ok(Outcome::default())
     }
 

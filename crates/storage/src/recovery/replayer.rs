@@ -19,9 +19,9 @@ use sstable::KEY_LENGTH_MAX;
 use types::Token;
 
 use super::Recovery;
-use super::round::{List, Round};
-use super::treatment::{self, Treatment};
-use crate::commitlog::progress::Follower;
+use super::round::{ShardRecords, Round};
+use super::table_replay::{self, TableReplay};
+use crate::commitlog::progress::ReplayReporter;
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -30,7 +30,7 @@ use crate::options::DiskFailurePolicy;
 use crate::requests::drops::Dropper;
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
-use crate::truncation_records::is_first;
+use crate::truncation_records::is_replayed_first;
 
 /// Bytes of the records of a round, which may have one record more; it is smaller if memtables may
 /// hold little.
@@ -38,7 +38,7 @@ const ROUND_BYTES: usize = 4 << 20;
 /// One part in so many of the memtables' budget that a round may have.
 const ROUND_SHARE: usize = 16;
 
-type Treatments = BTreeMap<TableId, Treatment>;
+type TableReplays = BTreeMap<TableId, TableReplay>;
 
 /// Counts of a replay.
 #[derive(Default)]
@@ -52,10 +52,10 @@ struct Replayed {
 }
 
 /// The state that the threads of a replay share.
-struct Replaying<'a> {
+struct Replayer<'a> {
     recovery: &'a Recovery<'a>,
     log: &'a CommitLog,
-    treatments: Treatments,
+    table_replays: TableReplays,
     /// Is told of tables that were dropped and have records here; None: these are not known, or
     /// only the first tables are replayed.
     dropper: Option<&'a Dropper>,
@@ -69,19 +69,19 @@ impl Recovery<'_> {
         replay: &mut Replay,
         built_in: &Schema,
     ) -> Result<(), StorageError> {
-        let first = treatment::first_tables(built_in);
-        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, replay, true);
-        let treatments = treatment::all(self, built_in, &is_first);
-        let replaying = Replaying { recovery: self, log, treatments, dropper: None };
+        let first = table_replay::first_tables(built_in);
+        let mut follower = ReplayReporter::new(self.env, &self.options.commitlog.on_replay, replay, true);
+        let table_replays = table_replay::all(self, built_in, &is_replayed_first);
+        let replayer = Replayer { recovery: self, log, table_replays, dropper: None };
         let wanted =
             |record: &[u8]| !peek_mutation(record).is_ok_and(|head| head.updates == 1 && !first.contains(&head.table));
-        let (mut list, mut replayed) = (List::default(), Replayed::default());
+        let (mut list, mut replayed) = (ShardRecords::default(), Replayed::default());
         while let Some(record) = replay.next_wanted(&wanted) {
             let (position, record) = record?;
             follower.note(position, 1);
             if let Some(record) = record {
                 list.push(Token::MIN, position, &record);
-                replaying.list(&mut list, &mut replayed)?;
+                replayer.list(&mut list, &mut replayed)?;
             }
         }
         replay.rewind();
@@ -93,21 +93,21 @@ impl Recovery<'_> {
     /// Replays the other records, and flushes when memtables are full.
     pub(super) fn replay_rest(&mut self, engine: &Engine, mut replay: Replay) -> Result<(), StorageError> {
         let schema = engine.schema();
-        let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
-        let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !is_first(table));
+        let mut follower = ReplayReporter::new(self.env, &self.options.commitlog.on_replay, &replay, false);
+        let table_replays = table_replay::all(self, &schema, &|table: &TableMetadata| !is_replayed_first(table));
         // with this policy the tables that are left out are not known, and one that can be read
         // again may still have its rows in the log
         let is_known = self.options.disk_failure_policy != DiskFailurePolicy::Ignore;
         let dropper = is_known.then_some(&engine.dropper);
-        let replaying = Replaying { recovery: self, log: &engine.log, treatments, dropper };
+        let replayer = Replayer { recovery: self, log: &engine.log, table_replays, dropper };
         let (_, budget) = engine.memory.usage();
         let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
         let shards = engine.shards.count();
         let (mut round, mut next) = (Round::new(shards), Round::new(shards));
-        replaying.read(&mut replay, &mut round, bytes)?;
+        replayer.read(&mut replay, &mut round, bytes)?;
         let mut all = Replayed::default();
         loop {
-            let replayed = replaying.round(&mut round, &mut replay, &mut next, bytes)?;
+            let replayed = replayer.round(&mut round, &mut replay, &mut next, bytes)?;
             follower.note(round.last, round.read);
             all.records += replayed.records;
             all.skipped += replayed.skipped + round.skipped;
@@ -137,7 +137,7 @@ impl Recovery<'_> {
         }
         for store in self.tables.values() {
             let table = store.table();
-            let comes_first = is_first(&table);
+            let comes_first = is_replayed_first(&table);
             if comes_first && self.filter.restores() {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Recovery<'_> {
     }
 }
 
-impl Replaying<'_> {
+impl Replayer<'_> {
     /// Replays the shards of a round side by side, and reads the next.
     fn round(
         &self,
@@ -159,7 +159,7 @@ impl Replaying<'_> {
         next: &mut Round,
         bytes: usize,
     ) -> Result<Replayed, StorageError> {
-        let mut lists: Vec<&mut List> = round.lists.iter_mut().filter(|list| list.len() > 0).collect();
+        let mut lists: Vec<&mut ShardRecords> = round.lists.iter_mut().filter(|list| list.len() > 0).collect();
         // the largest first: nobody waits long for the last
         lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
         let mut outcomes: Vec<Result<Replayed, StorageError>> = lists.iter().map(|_| Ok(Replayed::default())).collect();
@@ -212,18 +212,18 @@ impl Replaying<'_> {
             return Ok(());
         };
         if head.updates == 1 && !filter.is_set() {
-            let Some(treatment) = self.treatments.get(&head.table) else {
+            let Some(table_replay) = self.table_replays.get(&head.table) else {
                 self.pass_over(head.table, position, true)?;
                 round.skipped += 1;
                 return Ok(());
             };
-            if treatment.is_captured {
+            if table_replay.is_captured {
                 self.log.mark_captured(position);
             }
-            if treatment.store.is_none() {
+            if table_replay.store.is_none() {
                 return Ok(());
             }
-            if treatment.is_there(position) {
+            if table_replay.is_persisted(position) {
                 round.skipped += 1;
                 return Ok(());
             }
@@ -253,7 +253,7 @@ impl Replaying<'_> {
         let Recovery { left_out, truncated, persisted, .. } = self.recovery;
         let Some(reason) = left_out.get(&id) else { return Ok(()) };
         let is_truncated = truncated.get(&id).is_some_and(|truncated| position <= truncated.position);
-        let is_flushed = || persisted.get(&id).is_some_and(|held| log_intervals::contain(held, position));
+        let is_flushed = || persisted.get(&id).is_some_and(|held| log_intervals::contains(held, position));
         if is_last && (is_truncated || is_flushed()) {
             return Ok(());
         }
@@ -266,17 +266,17 @@ impl Replaying<'_> {
     }
 
     /// Replays the records of one shard's list.
-    fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
+    fn list(&self, list: &mut ShardRecords, replayed: &mut Replayed) -> Result<(), StorageError> {
         let left_out = Cell::new(None);
         let table_of = |id: TableId| {
-            let table = self.treatments.get(&id).map(|treatment| Arc::clone(&treatment.table));
+            let table = self.table_replays.get(&id).map(|table_replay| Arc::clone(&table_replay.table));
             if table.is_none() {
                 left_out.set(Some(id));
             }
             table
         };
         let mut decoder = MutationDecoder::new(&table_of);
-        let mut places = Places::default();
+        let mut last_memtable = LastMemtable::default();
         let mut dirty = BTreeMap::new();
         list.replay(|position, record| {
             let mutation = match decoder.decode(record) {
@@ -298,7 +298,7 @@ impl Replaying<'_> {
             let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
             match replays {
                 None => replayed.skipped += 1,
-                Some(mutation) => self.mutation(position, &mutation, &mut places, replayed, &mut dirty),
+                Some(mutation) => self.mutation(position, &mutation, &mut last_memtable, replayed, &mut dirty),
             }
             Ok::<_, StorageError>(())
         })?;
@@ -315,7 +315,7 @@ impl Replaying<'_> {
         &self,
         position: LogPosition,
         mutation: &Mutation,
-        places: &mut Places,
+        last_memtable: &mut LastMemtable,
         replayed: &mut Replayed,
         dirty: &mut BTreeMap<(u64, DirtyKey), u32>,
     ) {
@@ -324,21 +324,21 @@ impl Replaying<'_> {
         }
         for update in &mutation.updates {
             let id = update.table.id;
-            let Some((treatment, store)) = self.treatments.get(&id).and_then(|it| Some((it, it.store.as_ref()?)))
+            let Some((table_replay, store)) = self.table_replays.get(&id).and_then(|it| Some((it, it.store.as_ref()?)))
             else {
                 continue;
             };
             let is_in_snapshot = self.recovery.filter.is_in_snapshot(position);
-            if is_in_snapshot.unwrap_or_else(|| treatment.is_there(position)) {
+            if is_in_snapshot.unwrap_or_else(|| table_replay.is_persisted(position)) {
                 replayed.skipped += 1;
                 continue;
             }
             let shard = store.shards.of(update.key.token);
-            let memtable = places.memtable(store, shard);
+            let memtable = last_memtable.memtable(store, shard);
             let mut memtable = memtable.enter_to_write().expect("nothing freezes it during a round");
             replayed.added += memtable.apply(update, Some(position));
             replayed.records += 1;
-            if treatment.is_first {
+            if table_replay.is_replayed_first {
                 replayed.last_timestamp = replayed.last_timestamp.max(Some(update.max_timestamp()));
             }
             let last = dirty.entry((position.segment, (id, shard as u16))).or_default();
@@ -356,9 +356,9 @@ fn is_of_no_file(record: &[u8]) -> bool {
 
 /// The memtable that took the last update. Mostly the next update goes there, too.
 #[derive(Default)]
-struct Places(Option<((TableId, usize), Arc<Memtable>)>);
+struct LastMemtable(Option<((TableId, usize), Arc<Memtable>)>);
 
-impl Places {
+impl LastMemtable {
     fn memtable(&mut self, store: &TableStore, shard: usize) -> &Memtable {
         let place = (store.id, shard);
         let same = self.0.take().filter(|(last, _)| *last == place);

@@ -31,7 +31,7 @@ pub struct Reset {
 }
 
 /// Brings the files. The files are durable then, but their names are not yet.
-pub fn bring(env: &Env, source: &Descriptor, target: &Descriptor, reset: Reset) -> Result<(), StorageError> {
+pub fn place_files(env: &Env, source: &Descriptor, target: &Descriptor, reset: Reset) -> Result<(), StorageError> {
     let disk = &*env.disk;
     let mut there: Vec<Component> =
         Component::ALL.into_iter().filter(|component| disk.exists(&source.path(*component))).collect();

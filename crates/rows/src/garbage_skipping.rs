@@ -24,13 +24,13 @@ use crate::{
 };
 
 /// Gives for a partition the other streams' data of it. None: nothing there could delete anything.
-pub type Beside = Box<dyn Fn(&DecoratedKey) -> Result<Option<Box<dyn PartitionStream>>, ReadError> + Send>;
+pub type ShadowSources = Box<dyn Fn(&DecoratedKey) -> Result<Option<Box<dyn PartitionStream>>, ReadError> + Send>;
 
 /// A stream without the data that is deleted in other streams.
-pub struct ShadowStream<S> {
+pub struct GarbageSkippingStream<S> {
     stream: S,
     table: Arc<TableMetadata>,
-    beside: Beside,
+    sources: ShadowSources,
     cells: bool,
     shadow: Option<Shadow>,
 }
@@ -50,11 +50,11 @@ impl Shadow {
     }
 }
 
-impl<S: PartitionStream> ShadowStream<S> {
+impl<S: PartitionStream> GarbageSkippingStream<S> {
     /// `cells`: cells that are replaced are left out too.
-    pub fn new(stream: S, table: Arc<TableMetadata>, beside: Beside, cells: bool) -> Self {
+    pub fn new(stream: S, table: Arc<TableMetadata>, sources: ShadowSources, cells: bool) -> Self {
         let cells = cells && !table.is_counter();
-        Self { stream, table, beside, cells, shadow: None }
+        Self { stream, table, sources, cells, shadow: None }
     }
 
     fn row(&mut self, mut row: Row) -> Result<Option<Row>, ReadError> {
@@ -127,11 +127,11 @@ fn strip_complex(complex: &mut ComplexColumn, beside: &ComplexColumn) -> bool {
     !complex.cells.is_empty() || !complex.deletion.is_live()
 }
 
-impl<S: PartitionStream> PartitionStream for ShadowStream<S> {
+impl<S: PartitionStream> PartitionStream for GarbageSkippingStream<S> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         self.shadow = None;
         let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
-        let Some(mut beside) = (self.beside)(&head.key)? else { return Ok(Some(head)) };
+        let Some(mut beside) = (self.sources)(&head.key)? else { return Ok(Some(head)) };
         let Some(other) = beside.next_partition()? else { return Ok(Some(head)) };
         if other.deletion.supersedes(&head.deletion) {
             head.deletion = DeletionTime::LIVE;

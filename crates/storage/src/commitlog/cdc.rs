@@ -45,7 +45,7 @@ pub struct CaptureOptions {
 
 /// The meaning of a segment for change data capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Captured {
+pub(super) enum CdcState {
     /// There was no room for captured writes when the segment began: they are refused.
     #[default]
     Forbidden,
@@ -91,26 +91,26 @@ impl Capture {
     }
 
     /// The state of a segment that begins now.
-    pub(super) fn of_new_segment(&self) -> Captured {
+    pub(super) fn of_new_segment(&self) -> CdcState {
         self.wants_count.store(true, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         if self.options.block_writes && size + self.segment_size > self.options.total_space {
-            return Captured::Forbidden;
+            return CdcState::Forbidden;
         }
         self.size.fetch_add(self.segment_size, Ordering::Relaxed);
-        Captured::Permitted
+        CdcState::Permitted
     }
 
     /// The state of a segment once a write comes; Err: the write is refused.
-    fn of_write(&self, before: Captured, is_captured: bool) -> Result<Captured, LogError> {
-        let state = if before == Captured::Forbidden && self.has_room() { self.of_new_segment() } else { before };
+    fn of_write(&self, before: CdcState, is_captured: bool) -> Result<CdcState, LogError> {
+        let state = if before == CdcState::Forbidden && self.has_room() { self.of_new_segment() } else { before };
         match (state, is_captured) {
-            (Captured::Forbidden, true) => {
+            (CdcState::Forbidden, true) => {
                 self.wants_count.store(true, Ordering::Relaxed);
                 let directory = self.options.directory.clone();
                 Err(LogError::CaptureFull { directory, size: self.size.load(Ordering::Relaxed) })
             }
-            (Captured::Permitted, true) => Ok(Captured::Contains),
+            (CdcState::Permitted, true) => Ok(CdcState::Contains),
             (state, _) => Ok(state),
         }
     }
@@ -140,7 +140,7 @@ impl Capture {
     /// start. The link is removed again if there is no room, because nothing else would remove it.
     pub(super) fn link_first(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         self.link(disk, segment.path(), id)?;
-        if segment.captured == Captured::Forbidden { self.remove(disk, id) } else { Ok(()) }
+        if segment.captured == CdcState::Forbidden { self.remove(disk, id) } else { Ok(()) }
     }
 
     /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text
@@ -159,11 +159,11 @@ impl Capture {
     /// already: an index without its segment could not be used, and would never be removed.
     pub(super) fn release(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         match segment.captured {
-            Captured::Contains if disk.exists(&self.link_path(id)) => {
+            CdcState::Contains if disk.exists(&self.link_path(id)) => {
                 self.write_index(disk, id, segment.durable_end, true);
             }
-            Captured::Permitted => self.remove(disk, id)?,
-            Captured::Contains | Captured::Forbidden => {}
+            CdcState::Permitted => self.remove(disk, id)?,
+            CdcState::Contains | CdcState::Forbidden => {}
         }
         self.wants_count.store(true, Ordering::Relaxed);
         Ok(())
@@ -175,7 +175,7 @@ impl Capture {
     pub(super) fn mark_flushed(&self, disk: &dyn Disk, flushed: &BTreeSet<u64>, segments: &mut BTreeMap<u64, Segment>) {
         for id in flushed.iter().filter(|id| disk.exists(&self.link_path(**id))) {
             if let Some(segment) = segments.get_mut(id) {
-                segment.captured = Captured::Contains;
+                segment.captured = CdcState::Contains;
             }
         }
     }
@@ -242,7 +242,7 @@ impl State {
     /// Notes that a segment that was read at the start has captured writes.
     pub(super) fn mark_captured(&mut self, id: u64) {
         if let Some(segment) = self.segments.get_mut(&id) {
-            segment.captured = Captured::Contains;
+            segment.captured = CdcState::Contains;
         }
     }
 }
@@ -252,15 +252,15 @@ impl Shared {
     /// index that covers all of them; links of others are removed.
     pub(super) fn settle_captured(&self) -> Result<(), LogError> {
         let Some(capture) = &self.capture else { return Ok(()) };
-        let found: Vec<(u64, Captured)> = {
+        let found: Vec<(u64, CdcState)> = {
             let state = self.lock();
-            state.segments.range(..state.first_own).map(|(id, segment)| (*id, segment.captured)).collect()
+            state.segments.range(..state.first_new_segment).map(|(id, segment)| (*id, segment.captured)).collect()
         };
         let disk = &*self.env.disk;
         for (id, captured) in found {
             // under the name it has: it may be of an earlier version
             let Some(path) = self.lock().segments.get(&id).map(|segment| segment.path().to_owned()) else { continue };
-            if captured == Captured::Contains {
+            if captured == CdcState::Contains {
                 capture.link(disk, &path, id)?;
                 let end = disk.file_len(&path).map_err(LogError::io(&path))?;
                 let end = u32::try_from(end).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The keeper: one background task that removes cache entries of removed files, saves which
+//! The cache saver: one background task that removes cache entries of removed files, saves which
 //! entries are hot, and after a start reads them again.
 //!
 //! - Saving: by period, and when the node is drained. A file is replaced as one durable step; a
@@ -19,11 +19,11 @@ use env::{Instant, Next};
 use schema::TableId;
 use types::DecoratedKey;
 
-use crate::caches::saved::{self, Hot, Kind, SAVED_FILE_MAX};
+use crate::caches::saved::{self, HotEntries, Kind, SAVED_FILE_MAX};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::options::SavedCaches;
-use crate::requests::saving::{Keeper, Loading};
+use crate::requests::cache_saver::{CacheSaver, Loading};
 use crate::table::TableStore;
 use sstable::SSTable;
 
@@ -34,26 +34,26 @@ const LOAD_STEP_BYTES: u64 = 4 << 20;
 /// Bytes for which a key counts: reading it again reads an index, or a block or two.
 const KEY_BYTES: u64 = 16 << 10;
 
-impl Keeper {
+impl CacheSaver {
     /// Registers the task.
     pub(crate) fn start(engine: &Arc<Engine>) {
         if let Some(saved) = &engine.options.saved_caches {
-            engine.keeper.set_keys_to_save(saved.keys_to_save, saved.rows_to_save);
+            engine.cache_saver.set_keys_to_save(saved.keys_to_save, saved.rows_to_save);
         }
         let weak: Weak<Engine> = Arc::downgrade(engine);
         let step = move || match weak.upgrade() {
             None => Next::Done,
-            Some(engine) => engine.keeper.step(&engine),
+            Some(engine) => engine.cache_saver.step(&engine),
         };
         let wake = engine.env.tasks.background("caches", Box::new(step));
         wake.wake();
-        let _ = engine.caches.keeper.set(wake);
+        let _ = engine.caches.saver.set(wake);
     }
 
     /// Called when the node is ready: begins to read the saved entries.
     pub(crate) fn load(&self, engine: &Engine) {
         self.load.store(true, Ordering::Release);
-        engine.caches.wake_keeper();
+        engine.caches.wake_saver();
     }
 
     fn step(&self, engine: &Engine) -> Next {
@@ -155,19 +155,19 @@ fn save(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Result<(), StorageE
 }
 
 /// The entries of a cache, by name.
-fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
-    let (keys_to_save, rows_to_save) = engine.keeper.keys_to_save();
+fn hot(engine: &Engine, kind: Kind) -> Vec<HotEntries> {
+    let (keys_to_save, rows_to_save) = engine.cache_saver.keys_to_save();
     let count = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
     if kind == Kind::Rows {
-        let mut hot: BTreeMap<TableId, Hot> = BTreeMap::new();
+        let mut hot: BTreeMap<TableId, HotEntries> = BTreeMap::new();
         for (table, key) in engine.caches.rows.keys().take(count(rows_to_save)) {
-            hot.entry(table).or_insert_with(|| Hot::of(table, String::new())).keys.push(key);
+            hot.entry(table).or_insert_with(|| HotEntries::of(table, String::new())).keys.push(key);
         }
         return hot.into_values().collect();
     }
     let sstables = sstables(engine);
-    let mut files: BTreeMap<u64, Hot> =
-        sstables.iter().map(|(table, sstable)| (sstable.file_id(), Hot::of(*table, name_of(sstable)))).collect();
+    let mut files: BTreeMap<u64, HotEntries> =
+        sstables.iter().map(|(table, sstable)| (sstable.file_id(), HotEntries::of(*table, name_of(sstable)))).collect();
     match kind {
         Kind::Keys => {
             for (file, key) in engine.caches.keys.keys().take(count(keys_to_save)) {
@@ -180,7 +180,7 @@ fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
             }
         }
     }
-    let mut hot: Vec<Hot> = files.into_values().filter(|hot| !hot.chunks.is_empty() || !hot.keys.is_empty()).collect();
+    let mut hot: Vec<HotEntries> = files.into_values().filter(|hot| !hot.chunks.is_empty() || !hot.keys.is_empty()).collect();
     for hot in &mut hot {
         hot.chunks.sort_unstable();
         hot.chunks.dedup();
@@ -189,7 +189,7 @@ fn hot(engine: &Engine, kind: Kind) -> Vec<Hot> {
 }
 
 /// The saved entries; none, where the file cannot be read.
-fn read(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Vec<(Kind, Hot)> {
+fn read(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Vec<(Kind, HotEntries)> {
     let path = saved.directory.join(kind.file_name());
     let disk = &engine.env.disk;
     if !disk.exists(&path) {
@@ -238,7 +238,7 @@ impl Loading {
 
 /// Reads the hot entries of a file or table until `left` bytes are read, and gives their number.
 /// After an entry that cannot be read, the rest of the file is left alone.
-fn load_some(store: &TableStore, kind: Kind, hot: &mut Hot, left: &mut u64) -> u64 {
+fn load_some(store: &TableStore, kind: Kind, hot: &mut HotEntries, left: &mut u64) -> u64 {
     let view = store.view();
     let sstable = view.sstables.iter().find(|sstable| name_of(sstable) == hot.sstable);
     let mut load_one = || -> Option<u64> {

@@ -10,7 +10,7 @@ use crate::{ColumnData, DeletionTime, Row};
 impl PartitionUpdate {
     /// The same changes with this timestamp, microseconds.
     #[must_use]
-    pub fn retimed(mut self, timestamp: i64) -> Self {
+    pub fn with_timestamp(mut self, timestamp: i64) -> Self {
         retime_deletion(&mut self.deletion, timestamp);
         self.rows.iter_mut().chain(&mut self.static_row).for_each(|row| retime_row(row, timestamp));
         self.range_deletions.iter_mut().for_each(|(_, deletion)| retime_deletion(deletion, timestamp));
@@ -71,16 +71,16 @@ mod tests {
 
     #[test]
     fn all_timestamps_move_and_deletions_stay_before_cells() {
-        assert_eq!(full(40, 3).retimed(1000), full(1000, 999));
+        assert_eq!(full(40, 3).with_timestamp(1000), full(1000, 999));
     }
 
     /// A field without a timestamp gets none: an update without changes stays one.
     #[test]
     fn what_is_not_there_stays_away() {
         let empty = PartitionUpdate::new(table(), DecoratedKey::new(Bytes::from_static(b"k")));
-        assert_eq!(empty.clone().retimed(1000), empty);
+        assert_eq!(empty.clone().with_timestamp(1000), empty);
         let mut row = empty.clone();
         row.rows = vec![Row::new(ClusteringValues::new())];
-        assert_eq!(row.clone().retimed(1000), row);
+        assert_eq!(row.clone().with_timestamp(1000), row);
     }
 }

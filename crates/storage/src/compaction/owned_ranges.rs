@@ -15,13 +15,13 @@ use types::DecoratedKey;
 use crate::token_ranges::TokenRanges;
 
 /// The partitions of a stream that are in some ranges, or the entries of an index whose rows are.
-pub(crate) struct KeptStream<S> {
+pub(crate) struct OwnedRangesStream<S> {
     stream: S,
     ranges: Arc<TokenRanges>,
     is_of_index: bool,
 }
 
-impl<S> KeptStream<S> {
+impl<S> OwnedRangesStream<S> {
     pub fn new(stream: S, ranges: Arc<TokenRanges>, table: &TableMetadata) -> Self {
         Self { stream, ranges, is_of_index: table.kind == TableKind::Index }
     }
@@ -30,7 +30,7 @@ impl<S> KeptStream<S> {
     fn keeps(&self, unfiltered: &Unfiltered) -> bool {
         match unfiltered {
             Unfiltered::Row(row) if self.is_of_index => match row.clustering.first() {
-                Some(Some(key)) => self.ranges.contain(DecoratedKey::new(key.clone()).token),
+                Some(Some(key)) => self.ranges.contains(DecoratedKey::new(key.clone()).token),
                 _ => true,
             },
             Unfiltered::Row(_) | Unfiltered::Marker(_) => true,
@@ -38,10 +38,10 @@ impl<S> KeptStream<S> {
     }
 }
 
-impl<S: PartitionStream> PartitionStream for KeptStream<S> {
+impl<S: PartitionStream> PartitionStream for OwnedRangesStream<S> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         while let Some(head) = self.stream.next_partition()? {
-            if self.is_of_index || self.ranges.contain(head.key.token) {
+            if self.is_of_index || self.ranges.contains(head.key.token) {
                 return Ok(Some(head));
             }
         }

@@ -34,7 +34,7 @@ pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), Stor
 /// Takes SSTables out of the inputs until there is room for the rest, and gives those that it
 /// took. `others_go`: the compaction also has expired SSTables, which are removed without being
 /// read; so all inputs may be taken out, if a strategy chose them.
-pub fn fit(
+pub fn reduce_scope(
     engine: &Engine,
     store: &TableStore,
     inputs: &mut Vec<Arc<SSTable>>,

@@ -1,4 +1,4 @@
-//! Requests to the keeper of the caches (`crate::keeper`), and its progress.
+//! Requests to the saver of the caches (`crate::cache_saver`), and its progress.
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use env::Instant;
 use env::sync::Mutex;
 use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::caches::saved::{Hot, Kind};
+use crate::caches::saved::{HotEntries, Kind};
 
-/// The state of the keeper, besides the caches.
+/// The state of the cache saver, besides the caches.
 #[derive(Default)]
-pub struct Keeper {
+pub struct CacheSaver {
     pub(crate) load: AtomicBool,
     keys_to_save: AtomicU64,
     rows_to_save: AtomicU64,
@@ -26,11 +26,11 @@ pub(crate) struct State {
 
 pub(crate) struct Loading {
     pub(crate) begun: Instant,
-    pub(crate) todo: VecDeque<(Kind, Hot)>,
+    pub(crate) todo: VecDeque<(Kind, HotEntries)>,
     pub(crate) loaded: u64,
 }
 
-impl Keeper {
+impl CacheSaver {
     /// Most keys, and most keys of rows, that are saved.
     pub fn keys_to_save(&self) -> (u64, u64) {
         (self.keys_to_save.load(Ordering::Relaxed), self.rows_to_save.load(Ordering::Relaxed))

@@ -29,7 +29,7 @@ pub type TokenRange = (Token, Token);
 
 /// The SSTables of a table at one moment.
 #[derive(Clone)]
-pub struct Frozen {
+pub struct FlushedTable {
     /// The table's schema at that moment.
     pub table: Arc<TableMetadata>,
     /// The SSTables that the caller selected.
@@ -37,11 +37,11 @@ pub struct Frozen {
 }
 
 /// Flushes the memtables of a table and takes the SSTables that `select` wants.
-pub async fn freeze(
+pub async fn take(
     engine: &Engine,
     store: &Arc<TableStore>,
     select: impl Fn(&SSTable) -> bool,
-) -> Result<Frozen, StorageError> {
+) -> Result<FlushedTable, StorageError> {
     engine.flush(store).await?;
     if let [left_out, ..] = store.left_out().as_slice() {
         let why = format!("an SSTable of {} cannot be read: {}", store.name(), left_out.why);
@@ -49,13 +49,13 @@ pub async fn freeze(
     }
     let view = store.view();
     let sstables = view.sstables.iter().filter(|sstable| select(sstable)).cloned().collect();
-    Ok(Frozen { table: Arc::clone(&view.table), sstables })
+    Ok(FlushedTable { table: Arc::clone(&view.table), sstables })
 }
 
-impl Frozen {
+impl FlushedTable {
     /// Estimated number of partitions in a range.
     pub fn partitions_in(&self, range: TokenRange) -> u64 {
-        let pieces = unwrapped(range);
+        let pieces = split_at_ring_end(range);
         let of_piece = |(start, end): &TokenRange| -> f64 {
             self.sstables.iter().map(|sstable| partitions_between(sstable, *start, *end)).sum()
         };
@@ -70,10 +70,10 @@ impl Frozen {
     /// The partitions of ranges, merged; one range after the other. They are read around the cache,
     /// which keeps what clients read. For callers that take them, rows that have all columns of the
     /// table and that nothing changes are given as they are encoded.
-    pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FrozenStream {
-        let waiting = ranges.iter().flat_map(|range| unwrapped(*range)).collect();
+    pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FlushedTableStream {
+        let waiting = ranges.iter().flat_map(|range| split_at_ring_end(*range)).collect();
         let header = Header::for_table(&self.table, EncodingStats::default());
-        FrozenStream { frozen: self.clone(), header, waiting, context, current: None }
+        FlushedTableStream { frozen: self.clone(), header, waiting, context, current: None }
     }
 
     fn open(
@@ -110,7 +110,7 @@ pub fn partitions_between(sstable: &SSTable, start: Token, end: Token) -> f64 {
 
 /// A range cut at the end of the ring, in the order of tokens. The least token as an end is behind
 /// all tokens.
-fn unwrapped((start, end): TokenRange) -> Vec<TokenRange> {
+fn split_at_ring_end((start, end): TokenRange) -> Vec<TokenRange> {
     let least = Token(i64::MIN);
     if start < end {
         return vec![(start, end)];
@@ -121,8 +121,8 @@ fn unwrapped((start, end): TokenRange) -> Vec<TokenRange> {
 }
 
 /// The partitions of ranges.
-pub struct FrozenStream {
-    frozen: Frozen,
+pub struct FlushedTableStream {
+    frozen: FlushedTable,
     /// The table's columns.
     header: Header,
     waiting: VecDeque<TokenRange>,
@@ -130,7 +130,7 @@ pub struct FrozenStream {
     current: Option<Box<dyn PartitionStream>>,
 }
 
-impl PartitionStream for FrozenStream {
+impl PartitionStream for FlushedTableStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
             if let Some(current) = &mut self.current {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn ranges_over_the_end_are_cut_there() {
         let cut = |start: i64, end: i64| {
-            unwrapped((Token(start), Token(end))).iter().map(|(start, end)| (start.0, end.0)).collect::<Vec<_>>()
+            split_at_ring_end((Token(start), Token(end))).iter().map(|(start, end)| (start.0, end.0)).collect::<Vec<_>>()
         };
         let least = i64::MIN;
         assert_eq!(cut(3, 9), [(3, 9)]);
