@@ -21,9 +21,9 @@ use ring::allocation::{Wish, allocate};
 use ring::{Endpoint, State};
 
 use crate::identity::{IdentityOptions, RELEASE_VERSION, Saved};
-use crate::joined::SeedNames;
+use crate::membership_state::SeedNames;
 use crate::membership::JoinSettings;
-use crate::movements::BootstrapState;
+use crate::range_movement_state::BootstrapState;
 use crate::topology;
 
 /// Why no tokens were chosen.
@@ -55,7 +55,7 @@ pub async fn allocate_tokens(
 
 /// The node that another one is to replace, as the ring knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replaced {
+pub struct ReplacedNode {
     /// Its tokens.
     pub tokens: Vec<i64>,
     /// Its host id, if the new node has its address: the new node goes on with this id, so that
@@ -74,7 +74,7 @@ pub async fn replaced(
     identity: &IdentityOptions,
     saved: Option<&Saved>,
     settings: JoinSettings,
-) -> Result<Replaced, AllocationError> {
+) -> Result<ReplacedNode, AllocationError> {
     let replaced = settings.movements.replaces;
     if settings.seeds.contains(&identity.broadcast) {
         return Err(AllocationError::Refused(
@@ -93,7 +93,7 @@ fn choose(
     replaced: Option<SocketAddr>,
     local: SocketAddr,
     saved: Option<&Saved>,
-) -> Result<Replaced, String> {
+) -> Result<ReplacedNode, String> {
     let numbers = |tokens: &[types::Token]| tokens.iter().map(|token| token.0).collect();
     let address = replaced.map(|address| address.to_string()).unwrap_or_default();
     let own = endpoints.iter().find(|endpoint| endpoint.address == local && replaced != Some(local));
@@ -102,7 +102,7 @@ fn choose(
         // the others have forgotten it while this node was on its way
         let has_begun = |own: &Endpoint| replaced.is_some_and(|replaced| own.state == State::Replacing(replaced));
         return match saved.filter(|_| own.is_some_and(has_begun)) {
-            Some(saved) => Ok(Replaced { tokens: numbers(&saved.tokens), host_id: None }),
+            Some(saved) => Ok(ReplacedNode { tokens: numbers(&saved.tokens), host_id: None }),
             None => Err(format!("Cannot replace_address {address} because it doesn't exist in gossip")),
         };
     };
@@ -120,7 +120,7 @@ fn choose(
             ));
         }
     }
-    Ok(Replaced { tokens: numbers(&found.tokens), host_id: (found.address == local).then_some(found.host_id) })
+    Ok(ReplacedNode { tokens: numbers(&found.tokens), host_id: (found.address == local).then_some(found.host_id) })
 }
 
 fn text_of(tokens: &[types::Token]) -> String {
@@ -139,10 +139,10 @@ async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings
         joining: None,
         replaces: settings.movements.replaces,
         prefers_local: false,
-        introduction: nobody(identity, &settings),
+        introduction: observer_introduction(identity, &settings),
         remembered: Vec::new(),
     };
-    let told = Membership::scout(env, options, Arc::new(Nobody(settings.seed_names))).await?;
+    let told = Membership::scout(env, options, Arc::new(GossipObserver(settings.seed_names))).await?;
     let endpoint = |(address, state): (SocketAddr, EndpointState)| {
         let state = if is_hearsay(&state) { as_member(state) } else { state };
         let endpoint = topology::endpoint_of(address, &state, true)?;
@@ -155,7 +155,7 @@ async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings
 }
 
 /// The introduction of a node that only looks at a ring: it tells nothing of itself.
-fn nobody(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
+fn observer_introduction(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
     Introduction {
         host_id: String::new(),
         tokens: Vec::new(),
@@ -172,9 +172,9 @@ fn nobody(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
 
 /// The follower of gossip for a node that only looks at a ring: it follows no change and answers
 /// no request. It holds the names of the seeds; None: they have none.
-struct Nobody(Option<SeedNames>);
+struct GossipObserver(Option<SeedNames>);
 
-impl Follower for Nobody {
+impl Follower for GossipObserver {
     fn ring_changed(&self, _gossip: &Gossip, _events: &[Event]) {}
 
     fn schema_version(&self) -> [u8; 16] {
@@ -252,7 +252,7 @@ mod tests {
         for (at, (endpoints, local, saved, expected)) in cases.into_iter().enumerate() {
             match (choose(&endpoints, Some(address(9)), address(local), saved.as_ref()), expected) {
                 (Ok(chosen), Ok((token, host_id))) => {
-                    assert_eq!(chosen, Replaced { tokens: vec![token], host_id }, "case {at}");
+                    assert_eq!(chosen, ReplacedNode { tokens: vec![token], host_id }, "case {at}");
                 }
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "case {at}: {why}"),
                 (chosen, expected) => panic!("case {at}: {chosen:?}, not {expected:?}"),

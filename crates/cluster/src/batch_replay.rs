@@ -64,7 +64,7 @@ impl BatchReplay {
 
     /// Wakes the background task; None: it has not begun.
     pub fn waker(&self) -> Option<Waker> {
-        self.task.get().map(|task| Waker::from(Arc::new(Waking(task.clone()))))
+        self.task.get().map(|task| Waker::from(Arc::new(ReplayWaker(task.clone()))))
     }
 
     /// Notes that the next look may find a record.
@@ -74,9 +74,9 @@ impl BatchReplay {
 }
 
 /// A waker of the background task.
-struct Waking(Wake);
+struct ReplayWaker(Wake);
 
-impl std::task::Wake for Waking {
+impl std::task::Wake for ReplayWaker {
     fn wake(self: Arc<Self>) {
         self.0.wake();
     }

@@ -4,17 +4,17 @@
 //! are up), sends it to them, and waits for as many answers as its level needs. Replicas are spoken
 //! to in one way: what was sent gives an answer later ([`acknowledgement`]). This node, where it is
 //! a replica, is called without serialisation ([`crate::replica`]); the answer of another node is a
-//! message that arrives. The answers of a write are counted in one place ([`answers`]), its timeout
-//! and its error carry the counts and the failures by endpoint.
+//! message that arrives. The answers of a write are counted in one place ([`write_answers`]), its
+//! timeout and its error carry the counts and the failures by endpoint.
 //!
 //! Knows nothing of CQL and of clients: `server::coordinator` puts these verbs behind the trait
 //! that statements use.
 
 pub mod acknowledgement;
-mod among;
-pub mod answers;
+mod distributed_read;
+pub mod write_answers;
 #[cfg(test)]
-mod bad_days;
+mod fault_tests;
 pub mod batch;
 pub mod cas;
 pub(crate) mod contacts;
@@ -23,14 +23,14 @@ pub mod error;
 mod filtering;
 pub(crate) mod parts;
 mod plan;
-mod protecting;
+mod protection_reads;
 mod protection;
 mod range;
 pub mod read;
 mod read_repair;
-mod reading;
+mod part_read;
 pub(crate) mod scan;
-pub(crate) mod sent;
+pub(crate) mod pending_write;
 mod speculation;
 pub mod truncate;
 pub mod write;

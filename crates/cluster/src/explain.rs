@@ -61,8 +61,8 @@ impl Node {
         commands: &[ReadCommand],
         level: Consistency,
     ) -> Result<Vec<ReplicaReport>, FailedRead<E>> {
-        let parts = match self.members() {
-            Some(_) => self.all_parts_among(commands, level).map_err(FailedRead::Refused)?,
+        let parts = match self.messenger() {
+            Some(_) => self.plan_all_parts(commands, level).map_err(FailedRead::Refused)?,
             None => None,
         };
         let mut replicas: BTreeMap<SocketAddr, ReplicaReport> = BTreeMap::new();
@@ -84,7 +84,7 @@ impl Node {
 
     /// Builds something from the stream of a read among several nodes, and tells what it took: of
     /// the others their answers, of this node the sources that it would read by itself.
-    async fn analyze_among<B: Build>(
+    async fn analyze_distributed<B: Build>(
         &self,
         commands: Vec<ReadCommand>,
         mut report: ReadReport,
@@ -121,7 +121,7 @@ impl Node {
         let block_for = self.plan_read(&commands, level).map_err(FailedRead::Refused)?;
         if !self.replicas_of::<B::Error>(&commands, level)?.is_empty() {
             let planned = self.explain(commands.clone(), level).await.map_err(|error| error.map(B::Error::from))?;
-            return Box::pin(self.analyze_among(commands, planned, (level, trace), build)).await;
+            return Box::pin(self.analyze_distributed(commands, planned, (level, trace), build)).await;
         }
         let observation = Observation::new();
         let open = self.observed(&observation);

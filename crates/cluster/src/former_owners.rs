@@ -6,7 +6,7 @@
 //! a dead one takes nothing from a living one, and one of which this node has not heard that it was
 //! on its way has told its news long ago: neither counts.
 //!
-//! [`MovementSettings::ring_delay`]: crate::movements::MovementSettings::ring_delay
+//! [`MovementSettings::ring_delay`]: crate::range_movement_state::MovementSettings::ring_delay
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl FormerOwners {
     }
 
     /// The arrivals among these endpoints, as the ring has them.
-    pub(crate) fn among(&self, endpoints: &[Endpoint]) -> Former {
+    pub(crate) fn of_endpoints(&self, endpoints: &[Endpoint]) -> Former {
         let ids = (0u32..).map(EndpointId).zip(endpoints);
         let before = |endpoint: &Endpoint| {
             self.arrivals.iter().find(|arrival| arrival.address == endpoint.address).map(|found| found.before.clone())
@@ -95,10 +95,10 @@ mod tests {
         let after: Vec<Endpoint> = of(endpoint(2, &[2]), endpoint(3, &[5]), endpoint(6, &[4]), Some(endpoint(7, &[7])));
         let mut owners = FormerOwners::default();
         assert!(!owners.follow(&before, &before, at(0), second * 10));
-        assert_eq!(owners.among(&before), Former::new());
+        assert_eq!(owners.of_endpoints(&before), Former::new());
         assert!(owners.follow(&before, &after, at(1), second * 10));
         let former = Former::from([(EndpointId(1), vec![]), (EndpointId(2), vec![Token(3)])]);
-        assert_eq!(owners.among(&after), former);
+        assert_eq!(owners.of_endpoints(&after), former);
         // another move counts from then on, and the tokens before the first one stay
         let moving: Vec<Endpoint> = of(
             endpoint(2, &[2]),
@@ -109,10 +109,10 @@ mod tests {
         let moved: Vec<Endpoint> = of(endpoint(2, &[2]), endpoint(3, &[8]), endpoint(6, &[4]), Some(endpoint(7, &[7])));
         assert!(!owners.follow(&after, &moving, at(2), second * 10));
         assert!(owners.follow(&moving, &moved, at(10), second * 10));
-        assert_eq!(owners.among(&moved), former);
+        assert_eq!(owners.of_endpoints(&moved), former);
         assert!(!owners.follow(&moved, &moved, at(11), second * 10));
-        assert_eq!(owners.among(&moved), Former::from([(EndpointId(2), vec![Token(3)])]));
+        assert_eq!(owners.of_endpoints(&moved), Former::from([(EndpointId(2), vec![Token(3)])]));
         assert!(!owners.follow(&moved, &moved, at(20), second * 10));
-        assert_eq!(owners.among(&moved), Former::new());
+        assert_eq!(owners.of_endpoints(&moved), Former::new());
     }
 }

@@ -85,12 +85,12 @@ pub(crate) struct Dispatcher {
 }
 
 /// A hint of this node itself, on its way into the node's tables.
-pub(crate) type Taking = Pin<Box<dyn Future<Output = Result<(), FailureReason>>>>;
+pub(crate) type HintApplication = Pin<Box<dyn Future<Output = Result<(), FailureReason>>>>;
 
 /// Applies a hint that this node has kept for itself, given as it stands in a hint file. Passed
 /// in, because hints that come to a node are applied where its requests are served, in a module
 /// that knows this one.
-pub(crate) type TakeOwn = Box<dyn Fn(Bytes) -> Taking + Send + Sync>;
+pub(crate) type ApplyOwnHint = Box<dyn Fn(Bytes) -> HintApplication + Send + Sync>;
 
 /// The state of hinted handoff. Without a store no hint is kept: the node is alone.
 #[derive(Default)]
@@ -104,6 +104,6 @@ pub(crate) struct Handoff {
     pub past_window: ArcSwap<Vec<HostId>>,
     pub dispatcher: Mutex<Option<Dispatcher>>,
     /// Applies the hints of this node for itself; not set: the node has not joined.
-    pub take_own: OnceLock<TakeOwn>,
+    pub apply_own_hint: OnceLock<ApplyOwnHint>,
     pub figures: HandoffFigures,
 }

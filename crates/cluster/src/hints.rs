@@ -1,7 +1,7 @@
 //! Hints: mutations that a replica has not taken, kept until it takes them.
 //!
 //! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent,
-//! refused or did not answer in time, and `Node::hint_here` every mutation of which it is a
+//! refused or did not answer in time, and `Node::hint_self` every mutation of which it is a
 //! replica and that it could not apply. The mutation goes into a file of its target ([`::hints`]).
 //! Every ten seconds the dispatcher ([`dispatch`]) looks which nodes are up again and sends them
 //! their hints, at a pace ([`sending::Pace`]). Hints that other nodes send are taken by
@@ -87,7 +87,7 @@ impl Hintable {
 
 /// Whether a hint was kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kept {
+pub(crate) enum HintOutcome {
     /// A hint is kept, and the endpoint gets it when it is up.
     Yes,
     /// There is no room for the hint now.
@@ -99,7 +99,7 @@ pub(crate) enum Kept {
 
 impl Node {
     /// Begins to keep hints; they are sent when the node has joined. Called once, before it joins.
-    pub fn keep_hints(self: &Arc<Self>, options: HintOptions) -> Result<(), HintError> {
+    pub fn start_hints(self: &Arc<Self>, options: HintOptions) -> Result<(), HintError> {
         let HintOptions { store, settings, deliveries_max } = options;
         let store = HintStore::open(&self.env, store)?;
         self.handoff.settings.store(Arc::new(settings));
@@ -134,7 +134,7 @@ impl Node {
             return false;
         }
         let now_millis = self.env.clock.now_micros() / 1000;
-        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation, now_millis) == Kept::Yes;
+        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation, now_millis) == HintOutcome::Yes;
         if !is_kept {
             self.handoff.figures.refused.add(1);
         }
@@ -147,12 +147,12 @@ impl Node {
     /// later than its gc_grace, deletions that it must not undo may be purged. Agrees with
     /// `BatchlogManager.ReplayingBatch`, which writes its hints without `StorageProxy.shouldHint`.
     /// Never waits.
-    pub(crate) fn hint_in_any_case(&self, host_id: HostId, mutation: &Hintable, written_millis: i64) -> Kept {
+    pub(crate) fn hint_in_any_case(&self, host_id: HostId, mutation: &Hintable, written_millis: i64) -> HintOutcome {
         if is_on(Defect::NoHealing) {
-            return Kept::No;
+            return HintOutcome::No;
         }
         let kept = self.keep(host_id, mutation, written_millis);
-        if kept != Kept::Yes {
+        if kept != HintOutcome::Yes {
             self.handoff.figures.refused.add(1);
         }
         kept
@@ -165,12 +165,12 @@ impl Node {
     /// ends with the process. `begun_millis`: when the request began. The hint is as old, so that
     /// it brings back nothing of tables that were truncated since. False: there is no hint. Never
     /// waits.
-    pub(crate) fn hint_here(&self, mutation: &Hintable, begun_millis: i64) -> bool {
+    pub(crate) fn hint_self(&self, mutation: &Hintable, begun_millis: i64) -> bool {
         if is_on(Defect::NoHealing) {
             return false;
         }
         let host_id = self.identity.host_id;
-        let is_kept = self.has_room_for(&host_id) && self.keep(host_id, mutation, begun_millis) == Kept::Yes;
+        let is_kept = self.has_room_for(&host_id) && self.keep(host_id, mutation, begun_millis) == HintOutcome::Yes;
         if !is_kept {
             self.handoff.figures.refused.add(1);
         }
@@ -221,25 +221,25 @@ impl Node {
         self.handoff.store.get().is_some_and(|store| size_max == 0 || store.size(host_id) <= size_max)
     }
 
-    fn keep(&self, host_id: HostId, mutation: &Hintable, created_millis: i64) -> Kept {
-        let Some(store) = self.handoff.store.get() else { return Kept::No };
+    fn keep(&self, host_id: HostId, mutation: &Hintable, created_millis: i64) -> HintOutcome {
+        let Some(store) = self.handoff.store.get() else { return HintOutcome::No };
         // made before the store is entered: its lock is held for a copy only
         let entry = Entry::new(created_millis, mutation.gc_grace, |out| out.extend_from_slice(&mutation.payload));
         match entry.filter(HintStore::fits_in_memory) {
-            None => Kept::No,
-            Some(entry) if store.add(host_id, &entry) => Kept::Yes,
-            Some(_) => Kept::NotYet,
+            None => HintOutcome::No,
+            Some(entry) if store.add(host_id, &entry) => HintOutcome::Yes,
+            Some(_) => HintOutcome::NotYet,
         }
     }
 
     /// Looks which hosts are past the window: they have been down for longer, or their oldest hint
     /// is older.
     pub(crate) fn renew_hint_window(&self) {
-        let (Some(store), Some(members)) = (self.handoff.store.get(), self.members()) else { return };
+        let (Some(store), Some(messenger)) = (self.handoff.store.get(), self.messenger()) else { return };
         let settings = self.handoff.settings.load();
         let now = Duration::from_nanos(self.env.clock.monotonic_nanos());
         let oldest_allowed = self.env.clock.now_micros() / 1000 - millis(settings.window);
-        let is_down_too_long = members.with_gossip(|gossip| {
+        let is_down_too_long = messenger.with_gossip(|gossip| {
             let peers = gossip.peers().iter().filter(|(_, peer)| !peer.is_alive);
             let late = peers.filter(|(_, peer)| now.saturating_sub(peer.since) > settings.window);
             late.map(|(address, _)| *address).collect::<Vec<_>>()

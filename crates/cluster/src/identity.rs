@@ -16,7 +16,7 @@ use types::Token;
 
 use crate::clock::TimeUuids;
 use crate::error::NodeError;
-use crate::movements::BootstrapState;
+use crate::range_movement_state::BootstrapState;
 use crate::system_rows::{self, SystemRow};
 
 /// The version of Cassandra that this node answers with where a client or a node asks for one.
@@ -313,7 +313,7 @@ mod tests {
         let state = |machine: &SimNode| Saved::find(&machine.node.engine).expect("readable").map(|saved| saved.state);
         assert_eq!(state(&machine), Some(BootstrapState::Completed), "it was never on its way into a ring");
         let node = Arc::clone(&machine.node);
-        let kept = machine.sim.block_on(async move { node.keep_bootstrap_state(BootstrapState::InProgress).await });
+        let kept = machine.sim.block_on(async move { node.save_bootstrap_state(BootstrapState::InProgress).await });
         kept.expect("a sound disk");
         let machine = machine.after_power_cut();
         assert_eq!(state(&machine), Some(BootstrapState::InProgress));
@@ -325,8 +325,8 @@ mod tests {
         let sim = Sim::new(1);
         let node = periodic(&sim);
         let tokens = [11, 22, 33, 44].map(Token);
-        sim.block_on(node.keep_tokens(&tokens)).expect("a sound disk");
-        sim.block_on(node.keep_bootstrap_state(BootstrapState::InProgress)).expect("a sound disk");
+        sim.block_on(node.save_tokens(&tokens)).expect("a sound disk");
+        sim.block_on(node.save_bootstrap_state(BootstrapState::InProgress)).expect("a sound disk");
         sim.power_cut();
         drop(node);
         let saved = Saved::find(&periodic(&sim).engine).expect("readable").expect("it was written");

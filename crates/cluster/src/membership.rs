@@ -22,13 +22,13 @@ pub use membership::JoinError;
 use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::{RELEASE_VERSION, local_table};
-use crate::joined::{Places, SeedNames};
-use crate::movements::{BootstrapState, JOINING, Mode, MovementSettings};
+use crate::membership_state::{NodeLocations, SeedNames};
+use crate::range_movement_state::{BootstrapState, JOINING, Mode, MovementSettings};
 use crate::node::Node;
 use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
 use crate::range_movements::removal;
-use crate::repairs::schedule::turns::{Phase, Told};
-use crate::repairs::settings::RepairSettings;
+use crate::repair_state::schedule::turns::{Phase, ScheduleStatus};
+use crate::repair_state::settings::RepairSettings;
 use crate::schema_agreement::waiting::FIRST_SCHEMA_WAIT;
 use crate::system_rows::SystemRow;
 use crate::{peers, serve, view_replicas};
@@ -68,7 +68,7 @@ pub struct JoinSettings {
     /// How ranges move when the ring changes.
     pub movements: MovementSettings,
     /// The places of nodes that a file names (PropertyFileSnitch); empty: nodes tell theirs.
-    pub places: Places,
+    pub places: NodeLocations,
 }
 
 impl JoinSettings {
@@ -94,8 +94,8 @@ impl JoinSettings {
 
 impl Node {
     /// The way to other nodes. `None`: the node is alone.
-    pub fn members(&self) -> Option<&Messenger> {
-        self.joined.messenger.get()
+    pub fn messenger(&self) -> Option<&Messenger> {
+        self.membership_state.messenger.get()
     }
 
     /// This node, for work that outlives a request. Before the node has joined the reference leads
@@ -106,7 +106,7 @@ impl Node {
 
     /// The membership, from the time when the node has joined to the time when it leaves.
     pub fn membership(&self) -> Option<Arc<Membership>> {
-        self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.membership_state.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Gets in touch with the others, and becomes a member unless `join_ring` is off. The ring
@@ -124,7 +124,7 @@ impl Node {
             return Ok(());
         }
         // begun here: an operator who asks for the join meanwhile must not have this one refused
-        let _running = self.joined.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
+        let _running = self.membership_state.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
         self.connect(settings).await?;
         self.enter_ring().await
     }
@@ -133,17 +133,17 @@ impl Node {
     /// new takes over the schema before the others see it as a member: they would ask it for tables
     /// that it does not know.
     async fn connect(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
-        self.keep_identity().await?;
+        self.save_identity().await?;
         let identity = &self.identity;
         let gossip = settings.gossip(identity.broadcast, &identity.cluster_name);
         let links = settings.links(identity.listen, identity.broadcast);
         let internal = settings.tells_internal_address.then_some(identity.listen);
         let introduction = Introduction { internal, ..self.introduction(settings.version, settings.sstable_versions) };
-        let _ = self.joined.introduction.set(introduction.clone());
-        self.joined.movements.configure(settings.movements);
+        let _ = self.membership_state.introduction.set(introduction.clone());
+        self.membership_state.movements.configure(settings.movements);
         let (fetches, joins) = (self.needs_bootstrap(&settings.seeds), settings.movements.joins);
         {
-            let mut state = self.joined.movements.state();
+            let mut state = self.membership_state.movements.state();
             (state.mode, state.fetches) = (Mode::Starting, fetches);
         }
         let first_token = introduction.tokens.first().copied().unwrap_or_default();
@@ -165,18 +165,18 @@ impl Node {
             replaces: settings.movements.replaces,
             prefers_local: settings.prefers_local,
             introduction: introduction.clone(),
-            remembered: peers::remembered(&self.engine, identity.broadcast),
+            remembered: peers::saved_states(&self.engine, identity.broadcast),
         };
-        self.joined.places.store(Arc::new(settings.places));
+        self.membership_state.places.store(Arc::new(settings.places));
         if let Some(names) = settings.seed_names {
-            let _ = self.joined.seed_names.set(names);
+            let _ = self.membership_state.seed_names.set(names);
         }
         if let Some(options) = settings.dynamic_snitch {
-            let _ = self.joined.dynamic_snitch.set(DynamicSnitch::new(&self.env, options));
+            let _ = self.membership_state.dynamic_snitch.set(DynamicSnitch::new(&self.env, options));
         }
-        let _ = self.joined.batch_hosts.set(settings.batch_hosts);
-        let follower = Arc::new(Following(Arc::downgrade(self)));
-        let _ = self.handoff.take_own.set(serve::take_own_hints(Arc::downgrade(self)));
+        let _ = self.membership_state.batch_hosts.set(settings.batch_hosts);
+        let follower = Arc::new(RingFollower(Arc::downgrade(self)));
+        let _ = self.handoff.apply_own_hint.set(serve::take_own_hints(Arc::downgrade(self)));
         // otherwise a node that dies now would come back as another, with its address taken
         if let Err(error) = self.engine.log.sync().await {
             tracing::error!(%error, "the host id of this node may be forgotten when it ends");
@@ -188,13 +188,13 @@ impl Node {
         let _ = self.this.set(Arc::downgrade(self));
         membership.with_gossip(|gossip| self.follow(gossip));
         view_replicas::begin(self);
-        let _ = self.joined.messenger.set(membership.messenger());
+        let _ = self.membership_state.messenger.set(membership.messenger());
         let membership = Arc::new(membership);
-        *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
-        self.keep_generation(membership.with_gossip(|gossip| gossip.local.state().generation)).await;
-        self.keep_peers();
+        *self.membership_state.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
+        self.save_generation(membership.with_gossip(|gossip| gossip.local.state().generation)).await;
+        self.start_peers_task();
         self.tell_schema_version();
-        self.tell_of_schedule(Told { phase: Phase::Off, since: 0 });
+        self.announce_schedule(ScheduleStatus { phase: Phase::Off, since: 0 });
         if !self.wait_for_first_schema(FIRST_SCHEMA_WAIT).await {
             tracing::warn!("no node of the ring has given its schema yet; this one goes on with what it has");
         }
@@ -211,31 +211,31 @@ impl Node {
     /// one time would both tell the others of the node, and the later one would say that it joins
     /// when the earlier one has made it a member. A node that has its place stays as it is.
     pub async fn enter(self: &Arc<Self>) -> Result<(), JoinError> {
-        let _running = self.joined.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
+        let _running = self.membership_state.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
         if self.membership().is_some() && !self.mode().is_outside() {
             return Ok(());
         }
-        self.refuse_unheard().map_err(JoinError::Bootstrap)?;
+        self.refuse_without_gossip().map_err(JoinError::Bootstrap)?;
         self.enter_ring().await
     }
 
     /// Does the work of [`Self::enter`]. The caller makes sure that it runs only once at a time.
     async fn enter_ring(self: &Arc<Self>) -> Result<(), JoinError> {
-        let (Some(membership), Some(introduction)) = (self.membership(), self.joined.introduction.get()) else {
+        let (Some(membership), Some(introduction)) = (self.membership(), self.membership_state.introduction.get()) else {
             return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
         };
         let (mode, fetches) = {
-            let state = self.joined.movements.state();
+            let state = self.membership_state.movements.state();
             (state.mode, state.fetches)
         };
         if !self.identity.is_bootstrapped && fetches {
             // a process that has failed to fetch everything has told ever since that it joins
             self.bootstrap(introduction, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
-            if let Err(why) = self.refuse_unheard() {
-                self.joined.movements.set_mode(Mode::JoiningFailed);
+            if let Err(why) = self.refuse_without_gossip() {
+                self.membership_state.movements.set_mode(Mode::JoiningFailed);
                 return Err(JoinError::Bootstrap(why));
             }
-            self.keep_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
+            self.save_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
         }
         if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {
             membership.become_member(introduction);
@@ -245,14 +245,14 @@ impl Node {
                 self.env.sleep(gossip::options::ROUND).await;
             }
         }
-        self.joined.movements.set_mode(Mode::Normal);
+        self.membership_state.movements.set_mode(Mode::Normal);
         self.write_bootstrapped();
         Ok(())
     }
 
     /// Waits until host id, tokens and generation are durable: the others must not know a node that
     /// a crash makes another one.
-    async fn keep_identity(&self) -> Result<(), JoinError> {
+    async fn save_identity(&self) -> Result<(), JoinError> {
         let failed = |error: String| JoinError::Identity(error);
         let applied = self.engine.apply(&[self.local_row()]).map_err(|error| failed(error.to_string()))?;
         match applied.position {
@@ -264,7 +264,7 @@ impl Node {
     /// Writes the generation that this node tells, where what the ring knows has made it greater
     /// than that of its identity. The next start must have a later generation even if no other
     /// node answers it; otherwise the others would ignore what it tells.
-    async fn keep_generation(&self, told: i32) {
+    async fn save_generation(&self, told: i32) {
         let Some(told) = u32::try_from(told).ok().filter(|told| *told > self.identity.generation) else { return };
         let table = local_table(&self.engine);
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
@@ -293,7 +293,7 @@ impl Node {
 
     /// Tells the others the version of the schema in force. A node alone does nothing.
     pub(crate) fn tell_schema_version(&self) {
-        if let Some(messenger) = self.members() {
+        if let Some(messenger) = self.messenger() {
             let version = types::literal::print_uuid(&self.schema().version);
             messenger.with_gossip(|gossip| {
                 if gossip.local.state().value(ApplicationState::Schema) != Some(version.as_str()) {
@@ -304,8 +304,8 @@ impl Node {
     }
 
     /// Tells the others that this node stops, and closes the links. A node alone does nothing.
-    pub async fn leave(&self) {
-        let membership = self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).take();
+    pub async fn stop_membership(&self) {
+        let membership = self.membership_state.membership.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(membership) = membership {
             membership.leave().await;
         }
@@ -321,9 +321,9 @@ fn is_of_the_ring(event: &Event) -> bool {
 }
 
 /// Follows the ring for a node, for as long as the node is there.
-struct Following(Weak<Node>);
+struct RingFollower(Weak<Node>);
 
-impl Follower for Following {
+impl Follower for RingFollower {
     fn ring_changed(&self, gossip: &Gossip, events: &[Event]) {
         let Some(node) = self.0.upgrade() else { return };
         match events.iter().any(is_of_the_ring) {
@@ -343,7 +343,7 @@ impl Follower for Following {
     }
 
     fn seeds(&self) -> Option<Vec<SocketAddr>> {
-        let names = self.0.upgrade()?.joined.seed_names.get()?.clone();
+        let names = self.0.upgrade()?.membership_state.seed_names.get()?.clone();
         Some((names.0)())
     }
 
@@ -355,7 +355,7 @@ impl Follower for Following {
 
     fn measured(&self, peer: SocketAddr, verb: Verb, latency: Duration) {
         let node = self.0.upgrade();
-        if let Some(snitch) = node.as_ref().and_then(|node| node.joined.dynamic_snitch.get()) {
+        if let Some(snitch) = node.as_ref().and_then(|node| node.membership_state.dynamic_snitch.get()) {
             snitch.measured(peer, verb, latency);
         }
     }

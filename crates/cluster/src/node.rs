@@ -19,23 +19,23 @@ use types::{DecoratedKey, Token};
 use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
-use crate::foreign::Foreign;
+use crate::out_of_range_state::OutOfRangeRequests;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
-use crate::joined::{Joined, UNANSWERED_MAX};
-use crate::movements::BootstrapState;
+use crate::membership_state::{MembershipState, UNANSWERED_MAX};
+use crate::range_movement_state::BootstrapState;
 use crate::paxos::PaxosOptions;
 use crate::read_repair_metrics::ReadRepairMetrics;
-use crate::repairs::Repairs;
+use crate::repair_state::Repairs;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
-use crate::seldom::Seldom;
-use crate::serving::Serving;
+use crate::log_limiter::LogLimiter;
+use crate::in_flight_requests::InFlightRequests;
 use crate::spans::SpanExporter;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 use crate::thresholds::ReadSizes;
-use crate::transfers::Transfers;
+use crate::streaming_state::StreamingState;
 use crate::view_tasks::ViewTasks;
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
@@ -147,23 +147,23 @@ pub struct Node {
     /// Figures of read repairs.
     pub read_repairs: ReadRepairMetrics,
     /// Counts of requests for tokens of which this node has no copy.
-    pub(crate) foreign: Foreign,
+    pub(crate) out_of_range: OutOfRangeRequests,
     /// Limits the log to a line now and then about messages that do not fit the schema.
-    pub(crate) incompatible: Seldom,
+    pub(crate) incompatible: LogLimiter,
     /// The state of the replay of logged batches.
     pub(crate) batch_replay: BatchReplay,
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.
     pub(crate) handoff: Handoff,
     /// Streams of SSTables from and to others.
-    pub(crate) transfers: Transfers,
+    pub(crate) transfers: StreamingState,
     /// Repairs that this node coordinates or takes part in.
     pub(crate) repairs: Repairs,
     /// The place of this node among the others; empty while it is alone.
-    pub(crate) joined: Joined,
+    pub(crate) membership_state: MembershipState,
     /// This node, for work that outlives a request. Set when it joins a ring.
     pub(crate) this: OnceLock<Weak<Self>>,
     /// Requests of the others that are not answered yet.
-    pub(crate) serving: Serving,
+    pub(crate) serving: InFlightRequests,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
     /// The builds of materialized views.
@@ -251,12 +251,12 @@ impl Node {
     /// Sets the bytes that writes may keep until all of their replicas have answered. Called once,
     /// before the node joins.
     pub fn set_unanswered_max(&self, bytes: usize) {
-        let _ = self.joined.unanswered.set(Share::new(bytes));
+        let _ = self.membership_state.unanswered.set(Share::new(bytes));
     }
 
     /// The bytes that writes keep until all of their replicas have answered.
     pub(crate) fn unanswered(&self) -> &Arc<Share> {
-        self.joined.unanswered.get_or_init(|| Share::new(UNANSWERED_MAX))
+        self.membership_state.unanswered.get_or_init(|| Share::new(UNANSWERED_MAX))
     }
 
     /// How this node coordinates conditional statements among several nodes.

@@ -6,7 +6,7 @@ mod strategy;
 mod variant;
 
 pub use purging::{OnViolation, PaxosPurging};
-pub use strategy::{Circumstances, ContentionStrategy};
+pub use strategy::{ContentionInputs, ContentionStrategy};
 pub use variant::PaxosVariant;
 
 /// The settings of a coordinator.

@@ -27,7 +27,7 @@ use storage::Engine;
 
 use crate::error::NodeError;
 use crate::identity::inet;
-use crate::joined::{Listener, RingEvent};
+use crate::membership_state::{Listener, RingEvent};
 use crate::node::Node;
 use crate::system_rows::{self, SystemRow};
 
@@ -53,7 +53,7 @@ struct Member {
 
 /// A member as drivers know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Told {
+struct DriverView {
     /// Drivers were told that the node has joined.
     joined: bool,
     /// The last news to drivers: true: the node is up; false: it is down. None: they were told
@@ -63,43 +63,43 @@ struct Told {
 
 /// The members as the task has seen them last, and what it has told of them, by their addresses.
 #[derive(Default)]
-struct Kept {
+struct PeersState {
     members: BTreeMap<SocketAddr, Member>,
     /// The members that the rows have, where the last rows could not be written; None: those that
     /// the task has seen last.
     written: Option<BTreeMap<SocketAddr, Member>>,
-    told: BTreeMap<SocketAddr, Told>,
+    told: BTreeMap<SocketAddr, DriverView>,
 }
 
 impl Node {
     /// Starts the task that follows the ring for `system.peers` and the listener. A node alone has
     /// nothing to follow.
-    pub(crate) fn keep_peers(self: &Arc<Self>) {
+    pub(crate) fn start_peers_task(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
-        let mut kept = Kept { members: saved(&self.engine).into_iter().collect(), ..Kept::default() };
+        let mut kept = PeersState { members: saved(&self.engine).into_iter().collect(), ..PeersState::default() };
         let step = move || step(&weak, &mut kept).map_or(Next::Done, Next::After);
         let wake = self.env.tasks.background("peers", Box::new(step));
         wake.wake();
-        let _ = self.joined.peers.set(wake);
+        let _ = self.membership_state.peers.set(wake);
     }
 
     /// Sets the function that hears what drivers are to be told of the ring. It can be set once.
     pub fn on_ring_event(&self, listener: Box<Listener>) {
-        let _ = self.joined.listener.set(listener);
+        let _ = self.membership_state.listener.set(listener);
     }
 }
 
 /// The members that the directory knows from before the restart, as gossip would tell of them.
-pub(crate) fn remembered(engine: &Engine, local: SocketAddr) -> States {
+pub(crate) fn saved_states(engine: &Engine, local: SocketAddr) -> States {
     let members = saved(engine).into_iter().filter(|(address, _)| *address != local);
     members.map(|(address, member)| (address, member.as_told())).collect()
 }
 
 /// One step of the task. Gives the time until the next step at the latest; None: the node has
 /// ended.
-fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
+fn step(node: &Weak<Node>, kept: &mut PeersState) -> Option<Duration> {
     let node = node.upgrade().filter(|node| !node.engine.is_draining())?;
-    let Some(messenger) = node.members() else { return Some(LOAD_PERIOD) };
+    let Some(messenger) = node.messenger() else { return Some(LOAD_PERIOD) };
     let load = load(&node.engine);
     forget_replaced(&node, messenger);
     let (members, alive) = messenger.with_gossip(|gossip| {
@@ -111,9 +111,9 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
     let mutations = changes(&node, kept.written.as_ref().unwrap_or(&kept.members), &members);
     let applied = if mutations.is_empty() { Ok(()) } else { node.engine.apply(&mutations).map(drop) };
     // also where the rows are late: a log that has failed for good keeps no news from drivers
-    let events = news(&mut kept.told, &kept.members, &members, &alive);
+    let events = ring_events(&mut kept.told, &kept.members, &members, &alive);
     let before = std::mem::replace(&mut kept.members, members);
-    if let Some(listener) = node.joined.listener.get() {
+    if let Some(listener) = node.membership_state.listener.get() {
         // another node may have this node's address for drivers (`rpc_address: localhost` on each
         // machine): drivers would take the end of that node for the end of this one
         let is_own = |event: &RingEvent| event.at() == node.identity.native;
@@ -214,8 +214,8 @@ fn reachable(gossip: &Gossip) -> Vec<SocketAddr> {
 /// The news that drivers have not been told yet. A node that joins is told of when drivers may
 /// connect to it. The end of a node is not told where another member has its address for drivers by
 /// now: the same node under another broadcast address, or the one that has replaced it.
-fn news(
-    told: &mut BTreeMap<SocketAddr, Told>,
+fn ring_events(
+    told: &mut BTreeMap<SocketAddr, DriverView>,
     before: &BTreeMap<SocketAddr, Member>,
     now: &BTreeMap<SocketAddr, Member>,
     alive: &[SocketAddr],
@@ -229,7 +229,7 @@ fn news(
         let at = native(address, member);
         // what was written before the restart, drivers know from before
         let is_old = before.contains_key(address);
-        let known = told.entry(*address).or_insert(Told { joined: is_old, up: None });
+        let known = told.entry(*address).or_insert(DriverView { joined: is_old, up: None });
         let is_up = alive.contains(address);
         if is_up && !known.joined {
             known.joined = true;
@@ -304,7 +304,7 @@ fn saved(engine: &Engine) -> Vec<(SocketAddr, Member)> {
 /// nothing: it had `system.peers` alone, without ports, which were the same on all nodes. A first
 /// start on its directory would otherwise know of nobody but the seeds. Agrees with
 /// `SystemKeyspaceMigrator41.migratePeers`.
-pub(crate) fn take_over(node: &Node) -> Result<(), NodeError> {
+pub(crate) fn migrate_legacy_peers(node: &Node) -> Result<(), NodeError> {
     let [Some(peers), Some(peers_v2)] = tables(&node.engine) else { return Ok(()) };
     if !system_rows::read(&node.engine, &peers_v2, None)?.is_empty() {
         return Ok(());
@@ -461,10 +461,10 @@ mod tests {
         ring.world.run_for(Duration::from_secs(5));
         let native = SocketAddr::new(others[1].ip(), 9042);
         assert_eq!(*heard.lock().expect("no panic"), [RingEvent::Down(native), RingEvent::Up(native)]);
-        let remembered = remembered(&ring.node(0).engine, ring.address(0));
+        let remembered = saved_states(&ring.node(0).engine, ring.address(0));
         let told = |machine: usize| {
             ring.node(0)
-                .members()
+                .messenger()
                 .expect("joined")
                 .with_gossip(|gossip| gossip.peers()[&ring.address(machine)].state.clone())
         };
@@ -491,7 +491,7 @@ mod tests {
         });
         node.engine.apply(&gone.collect::<Vec<_>>()).expect("room");
         assert!(saved(&node.engine).is_empty());
-        take_over(node).expect("room");
+        migrate_legacy_peers(node).expect("room");
         assert_eq!(saved(&node.engine), before);
     }
 
@@ -522,7 +522,7 @@ mod tests {
         let other = ring.address(1);
         assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == [other]));
         let node = ring.node(0);
-        let state = node.members().expect("joined").with_gossip(|gossip| gossip.peers()[&other].state.clone());
+        let state = node.messenger().expect("joined").with_gossip(|gossip| gossip.peers()[&other].state.clone());
         let gone = SocketAddr::from(([10, 0, 0, 99], 7000));
         let member = Member { host_id: [9; 16], ..Member::of(&state).expect("a member") };
         let rows = changes(node, &BTreeMap::new(), &[(gone, member)].into());
@@ -533,7 +533,7 @@ mod tests {
         ring.start(0);
         assert!(ring.world.run_until(Duration::from_secs(30), || known(&ring, 0) == [other]), "{:?}", known(&ring, 0));
         let is_known = |gossip: &mut Gossip| gossip.peers().contains_key(&gone);
-        assert!(!ring.node(0).members().expect("joined").with_gossip(is_known));
+        assert!(!ring.node(0).messenger().expect("joined").with_gossip(is_known));
     }
 
     /// A node is killed and comes back at once under another broadcast address, and drivers reach
@@ -626,10 +626,10 @@ mod tests {
         ];
         for (case, steps) in cases.into_iter().enumerate() {
             let mut told = BTreeMap::new();
-            assert_eq!(news(&mut told, &before, &before, &[former]), [up], "case {case}");
+            assert_eq!(ring_events(&mut told, &before, &before, &[former]), [up], "case {case}");
             let mut members = &before;
             for (after, alive, expected) in steps {
-                assert_eq!(news(&mut told, members, after, alive), *expected, "case {case}");
+                assert_eq!(ring_events(&mut told, members, after, alive), *expected, "case {case}");
                 members = *after;
             }
         }
@@ -640,10 +640,10 @@ mod tests {
         let (address, native) = ("10.0.0.9:7000".parse().expect("an address"), member(1).native.expect("given"));
         let (none, one, other) = (BTreeMap::new(), [(address, member(1))].into(), [(address, member(2))].into());
         let mut told = BTreeMap::new();
-        assert_eq!(news(&mut told, &none, &one, &[]), []);
-        assert_eq!(news(&mut told, &one, &one, &[address]), [RingEvent::Joined(native), RingEvent::Up(native)]);
-        assert_eq!(news(&mut told, &one, &one, &[address]), []);
-        assert_eq!(news(&mut told, &one, &other, &[]), [RingEvent::Moved(native), RingEvent::Down(native)]);
-        assert_eq!(news(&mut told, &other, &none, &[]), [RingEvent::Left(native)]);
+        assert_eq!(ring_events(&mut told, &none, &one, &[]), []);
+        assert_eq!(ring_events(&mut told, &one, &one, &[address]), [RingEvent::Joined(native), RingEvent::Up(native)]);
+        assert_eq!(ring_events(&mut told, &one, &one, &[address]), []);
+        assert_eq!(ring_events(&mut told, &one, &other, &[]), [RingEvent::Moved(native), RingEvent::Down(native)]);
+        assert_eq!(ring_events(&mut told, &other, &none, &[]), [RingEvent::Left(native)]);
     }
 }

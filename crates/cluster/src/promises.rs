@@ -39,7 +39,7 @@ use crate::replica::read::ReadOutcome;
 const DATA_SIZE_MAX: usize = MESSAGE_SIZE_MAX / 2;
 
 /// The rest of a promise beside the state of the partition.
-struct Told {
+struct PromiseRead {
     read: Option<ReadResponse>,
     is_stable: bool,
 }
@@ -69,7 +69,7 @@ impl Node {
         let endpoints = self.endpoints_if_other(electorate, table, &key, ballot);
         let told = match prepared {
             Prepared::Read(read) => self.read_promised(read, &state, &after, *ballot, limit).await?,
-            Prepared::Key(..) => Told { read: None, is_stable: state.is_stable() },
+            Prepared::Key(..) => PromiseRead { read: None, is_stable: state.is_stable() },
         };
         Ok(PrepareV2Answer::Permitted(Box::new(Permission {
             low_bound: self.replica.paxos_bound_of(table, key.token).ticks().cast_unsigned(),
@@ -91,7 +91,7 @@ impl Node {
         after: &State,
         ballot: Ballot,
         limit: Duration,
-    ) -> Result<Told, WriteError> {
+    ) -> Result<PromiseRead, WriteError> {
         let wanted = if read.digest.is_some() { Wanted::Digest } else { Wanted::Data };
         let options = &self.engine.options;
         let tombstones = TombstoneLimits {
@@ -109,7 +109,7 @@ impl Node {
             let key = read.table.decorate(key_of(read));
             after.is_unchanged(&self.replica.paxos_state(&read.table, &key, ballot).await?)
         };
-        Ok(Told { read: Some(answer.into_response()), is_stable })
+        Ok(PromiseRead { read: Some(answer.into_response()), is_stable })
     }
 
     /// Commits, and then promises.
@@ -164,7 +164,7 @@ impl Node {
         ballot: &Ballot,
     ) -> Vec<(SocketAddr, Option<EndpointState>)> {
         let ours = self.electorate(table, key, ballot.flag()).unwrap_or_default();
-        let Some(messenger) = self.members().filter(|_| !ours.is_same(theirs)) else { return Vec::new() };
+        let Some(messenger) = self.messenger().filter(|_| !ours.is_same(theirs)) else { return Vec::new() };
         let lists = [&theirs.natural, &theirs.pending, &ours.natural, &ours.pending];
         let mut addresses: Vec<SocketAddr> = lists.into_iter().flatten().copied().collect();
         addresses.sort_unstable();

@@ -8,7 +8,7 @@
 //! - [`relocation`]: a node with one token moves to another
 //! - [`rebuild`]: a member fetches its ranges anew
 //! - [`cleanup`]: a member removes what it has of ranges of others
-//! - [`movers`]: one node changes the ring at a time
+//! - [`changing_nodes`]: one node changes the ring at a time
 //!
 //! Each is the same four steps: the others are told (gossip), until they know and writes that they
 //! planned before have ended ([`announce`]); data flows ([`flows`]); the outcome is written to disk
@@ -20,25 +20,25 @@ pub(crate) mod bootstrap;
 pub mod cleanup;
 pub mod decommission;
 pub(crate) mod flows;
-mod movers;
+mod changing_nodes;
 pub(crate) mod progress;
 pub mod rebuild;
 pub mod relocation;
 pub mod removal;
 
-pub use crate::movements::{BootstrapState, Mode, MovementSettings};
+pub use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 
 impl Node {
     /// The part that this node takes in the ring.
     pub fn mode(&self) -> Mode {
-        self.joined.movements.state().mode
+        self.membership_state.movements.state().mode
     }
 
     /// The reason why a bootstrap that had begun has fetched all ranges again; None: it has not
     /// fetched them again.
-    pub fn reason_to_join_anew(&self) -> Option<String> {
-        self.joined.movements.state().anew.clone()
+    pub fn bootstrap_restart_reason(&self) -> Option<String> {
+        self.membership_state.movements.state().restart_reason.clone()
     }
 }
 

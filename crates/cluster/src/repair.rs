@@ -11,18 +11,18 @@
 //!    by the coordinator itself or by one of the two replicas ([`streams`]).
 //! 5. CLEANUP: replicas forget the parent session.
 //!
-//! TRUNCATE of one of its tables ends a repair ([`truncated`]).
+//! TRUNCATE of one of its tables ends a repair ([`truncation`]).
 //!
 //! In an incremental repair only data that was not repaired yet takes part: it is put apart before
 //! step 2 and counts as repaired after step 4 ([`consistent`]).
 //!
-//! [`scheduled`] repairs without being asked.
+//! [`schedule_task`] repairs without being asked.
 //!
 //! All of this runs on one thread of its own ([`worker`]), which waits and never computes for long:
-//! hashing and comparing go to the threads for long jobs. `crate::repairs` has the state that the
-//! parts share. Agrees with `org.apache.cassandra.repair`.
+//! hashing and comparing go to the threads for long jobs. `crate::repair_state` has the state
+//! that the parts share. Agrees with `org.apache.cassandra.repair`.
 
-mod ahead;
+mod paxos_before_movement;
 pub mod command;
 mod complete;
 pub(crate) mod consistent;
@@ -31,22 +31,22 @@ mod job;
 mod messages;
 pub(crate) mod participant;
 pub(crate) mod paxos;
-mod previewed;
+mod preview_report;
 mod ranges;
-mod scheduled;
+mod schedule_task;
 pub mod sessions_admin;
 mod streams;
 mod trace;
-mod truncated;
+mod truncation;
 mod validation;
 mod worker;
 
-pub use crate::repairs::options;
-pub use crate::repairs::records;
-pub use crate::repairs::schedule::turns::Phase;
-pub use crate::repairs::schedule::{ScheduleCounts, ScheduleSettings, Standing, TableProgress};
-pub use crate::repairs::sessions::LocalSession;
-pub use crate::repairs::settings::RepairSettings;
+pub use crate::repair_state::options;
+pub use crate::repair_state::records;
+pub use crate::repair_state::schedule::turns::Phase;
+pub use crate::repair_state::schedule::{ScheduleCounts, ScheduleSettings, ScheduleSnapshot, TableProgress};
+pub use crate::repair_state::sessions::LocalSession;
+pub use crate::repair_state::settings::RepairSettings;
 pub use internode::payload::repair::Preview;
 pub use internode::payload::token_ranges::Tokens;
 pub use types::Token;

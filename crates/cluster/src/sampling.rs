@@ -6,8 +6,8 @@
 //! session are bounded by its capacity for each table and sampler. Agrees with
 //! `org.apache.cassandra.metrics.{Sampler,SamplingManager}`.
 
-mod of_read;
-mod of_write;
+mod read_samples;
+mod sample_write;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +17,8 @@ use bytes::Bytes;
 use metrics::top::{Counted, Frequent, Greatest};
 use schema::{TableId, TableMetadata};
 
-pub(crate) use of_read::ReadSamples;
-pub(crate) use of_write::of_write;
+pub(crate) use read_samples::ReadSamples;
+pub(crate) use sample_write::sample_write;
 
 /// The kinds of samples that can be taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

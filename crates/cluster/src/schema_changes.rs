@@ -30,14 +30,14 @@ impl Node {
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
     ) -> Result<Result<Arc<Schema>, R>, WriteError> {
-        self.change_schema_telling(decide, || ()).await
+        self.change_schema_with_hook(decide, || ()).await
     }
 
     /// Does the work of [`Node::change_schema`], and calls `tell` when the change is durable. A
     /// change that has begun is concluded and told also where the caller goes away: it is in force
     /// then, and the ring, other nodes and dropped tables have to follow. The lock admits one such
     /// change at a time.
-    pub async fn change_schema_telling<R: Send + 'static>(
+    pub async fn change_schema_with_hook<R: Send + 'static>(
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
         tell: impl FnOnce() + Send + 'static,
@@ -115,7 +115,7 @@ impl Node {
         // an index that is made again under the same name has its files where these are
         self.remove_dropped(indexes, alone);
         tables.iter().for_each(|store| self.engine.dropper.request(store, None));
-        self.keep_building_views();
+        self.start_view_builds();
         Ok(())
     }
 

@@ -14,11 +14,11 @@ pub(crate) const WAITING_MAX: usize = 64;
 
 /// The sender's end of the queue.
 pub(crate) struct SchemaInbox {
-    pub(crate) waiting: mpsc::Sender<Asked>,
+    pub(crate) waiting: mpsc::Sender<SchemaMessage>,
 }
 
 /// A message about schemas.
-pub(crate) enum Asked {
+pub(crate) enum SchemaMessage {
     /// SCHEMA_PUSH_REQ.
     Take(Peer, Bytes),
     /// SCHEMA_PULL_REQ.

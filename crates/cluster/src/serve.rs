@@ -2,9 +2,10 @@
 //!
 //! Called on the thread of links, which must not wait. A handler is a task of that thread: it runs
 //! at once until it has to wait, and goes on later while further messages come. How many requests
-//! are under way, and how many bytes they hold, is bounded ([`crate::serving`]); beyond that a
-//! request is answered with a failure. A request whose time is over is not executed: membership
-//! drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at most.
+//! are under way, and how many bytes they hold, is bounded ([`crate::in_flight_requests`]); beyond
+//! that a request is answered with a failure. A request whose time is over is not executed:
+//! membership drops it when it comes, and a handler that has to wait does so for
+//! [`Call::time_left`] at most.
 
 mod batch;
 mod call;
@@ -25,7 +26,7 @@ use links::Peer;
 use membership::Messenger;
 
 pub(crate) use call::Call;
-pub(crate) use hint::take_own as take_own_hints;
+pub(crate) use hint::apply_own_hint as take_own_hints;
 
 use crate::node::Node;
 use crate::range_movements::removal;
@@ -72,7 +73,7 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
         Verb::SnapshotReq => Call::spawn(node, via, from, message, snapshot::serve),
         Verb::ReplicationDoneReq => {
-            removal::confirmed(node, from.address);
+            removal::confirm_replication(node, from.address);
             via.answer(from, &message.header, Ok(bytes::Bytes::new()));
         }
         Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),

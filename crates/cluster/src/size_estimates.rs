@@ -56,7 +56,7 @@ type Estimates = BTreeMap<Vec<String>, Estimate>;
 
 impl Node {
     /// Starts the task, unless nothing may be written. The task ends with the node.
-    pub(crate) fn keep_size_estimates(self: &Arc<Self>) {
+    pub(crate) fn start_size_estimates(self: &Arc<Self>) {
         if self.engine.options.read_only {
             return;
         }

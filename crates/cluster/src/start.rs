@@ -17,14 +17,14 @@ use crate::coordinator::truncate::TRUNCATIONS_MAX;
 use crate::error::NodeError;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
-use crate::joined::Joined;
+use crate::membership_state::MembershipState;
 use crate::node::{Node, Timeouts};
 use crate::read_repair_metrics::ReadRepairMetrics;
-use crate::repairs::Repairs;
+use crate::repair_state::Repairs;
 use crate::replica::Replica;
-use crate::serving::Serving;
+use crate::in_flight_requests::InFlightRequests;
 use crate::stripes::Stripes;
-use crate::transfers::Transfers;
+use crate::streaming_state::StreamingState;
 use crate::view_tasks::ViewTasks;
 use crate::{clock_mark, compaction_history, peers, topology, traces};
 
@@ -44,7 +44,7 @@ impl Node {
         let sampling = Arc::default();
         let replica = Replica::new(&engine, &sampling)?;
         let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
-        let transfers = Transfers::new(&env);
+        let transfers = StreamingState::new(&env);
         let node = Self {
             engine,
             env,
@@ -59,7 +59,7 @@ impl Node {
             group_functions: OnceLock::new(),
             protection: ArcSwap::default(),
             paxos: ArcSwap::default(),
-            foreign: Default::default(),
+            out_of_range: Default::default(),
             incompatible: Default::default(),
             tracks_thresholds: AtomicBool::new(false),
             replica,
@@ -75,14 +75,14 @@ impl Node {
             handoff: Handoff::default(),
             transfers,
             repairs: Repairs::default(),
-            joined: Joined::default(),
+            membership_state: MembershipState::default(),
             this: OnceLock::new(),
             view_tasks: ViewTasks::default(),
-            serving: Serving::default(),
+            serving: InFlightRequests::default(),
             schema_changes,
             schema_listener: OnceLock::new(),
         };
-        peers::take_over(&node)?;
+        peers::migrate_legacy_peers(&node)?;
         match node.replay_batches() {
             Ok(0) => {}
             Ok(replayed) => tracing::info!(batches = replayed, "logged batches that were under way are applied"),
@@ -90,8 +90,8 @@ impl Node {
         }
         node.write_local()?;
         let node = Arc::new(node);
-        node.keep_replaying_batches();
-        node.keep_size_estimates();
+        node.start_batch_replay();
+        node.start_size_estimates();
         Ok(node)
     }
 

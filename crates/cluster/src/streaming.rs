@@ -20,24 +20,24 @@ mod sender;
 mod worker;
 mod write_path;
 
-pub use crate::transfers::{FileProgress, SessionProgress, StreamFigures, Totals};
+pub use crate::streaming_state::{FileProgress, SessionProgress, StreamFigures, Totals};
 pub use ::streaming::{Operation, PlanId, Preview, Summary, TokenRange};
 pub(crate) use checks::refuse_left_out;
 pub use plan::{
     PeerStreams, RangeRequest, RangeTransfer, SessionEnd, SessionSummary, StreamFailure, StreamOutcome, StreamPlan,
-    run, run_telling,
+    run, run_with_hook,
 };
 
 use ::streaming::Event;
 use schema::TableId;
 
-use crate::transfers::{Command, Live};
+use crate::streaming_state::{Command, LiveSession};
 
 impl crate::node::Node {
     /// Ends the sessions of repairs in which files of one of these tables are sent or come.
     pub(crate) fn end_streams_of_repairs(&self, tables: &[TableId], why: &str) {
         let is_meant =
-            |live: &Live| live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table));
+            |live: &LiveSession| live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table));
         for live in self.transfers.all().into_iter().filter(|live| is_meant(live)) {
             let (peer, why) = (live.key.peer, why.to_owned());
             let end = Command::Run(Box::new(move || {

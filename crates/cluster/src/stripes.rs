@@ -18,7 +18,7 @@ pub struct Stripes(Box<[Arc<Mutex<()>>]>);
 
 /// Locks that are held until this is dropped, wherever it has been moved to: into a job of the
 /// background, too.
-pub type Held = Vec<OwnedMutexGuard<()>>;
+pub type StripeGuards = Vec<OwnedMutexGuard<()>>;
 
 impl Default for Stripes {
     fn default() -> Self {
@@ -35,14 +35,14 @@ impl Stripes {
     }
 
     /// The locks of all these places; None: another task has one of them.
-    pub fn try_lock(&self, mut places: Vec<usize>) -> Option<Held> {
+    pub fn try_lock(&self, mut places: Vec<usize>) -> Option<StripeGuards> {
         places.sort_unstable();
         places.dedup();
         places.into_iter().map(|place| Arc::clone(&self.0[place]).try_lock_owned().ok()).collect()
     }
 
     /// Waits for the locks of all these places.
-    pub async fn lock(&self, mut places: Vec<usize>) -> Held {
+    pub async fn lock(&self, mut places: Vec<usize>) -> StripeGuards {
         places.sort_unstable();
         places.dedup();
         let mut held = Vec::with_capacity(places.len());

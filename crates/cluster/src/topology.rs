@@ -18,7 +18,7 @@ use types::Token;
 
 use crate::dynamic_snitch::Severities;
 use crate::identity::Identity;
-use crate::joined::Places;
+use crate::membership_state::NodeLocations;
 use crate::node::Node;
 
 /// The ring of a node alone.
@@ -107,7 +107,7 @@ impl Node {
         });
         let this = (gossip.local.state().generation, self.endpoint_as_told(gossip));
         let others = {
-            let mut replacements = self.joined.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut replacements = self.membership_state.replacements.lock().unwrap_or_else(PoisonError::into_inner);
             replacements.follow(&this.1, others.collect(), |address| gossip.peers().contains_key(address))
         };
         let endpoints = without_conflicts(this, others);
@@ -117,15 +117,15 @@ impl Node {
             self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0), former.clone()));
         }
         let unready = unready(gossip);
-        if **self.joined.unready.load() != unready {
-            self.joined.unready.store(Arc::new(unready));
+        if **self.membership_state.unready.load() != unready {
+            self.membership_state.unready.store(Arc::new(unready));
         }
         let severities = severities(gossip);
-        if **self.joined.severities.load() != severities {
-            self.joined.severities.store(Arc::new(severities));
+        if **self.membership_state.severities.load() != severities {
+            self.membership_state.severities.store(Arc::new(severities));
         }
-        if let Some(snitch) = self.joined.dynamic_snitch.get() {
-            snitch.set_severities(self.joined.severities.load_full());
+        if let Some(snitch) = self.membership_state.dynamic_snitch.get() {
+            snitch.set_severities(self.membership_state.severities.load_full());
         }
         self.renew_peers();
     }
@@ -133,8 +133,8 @@ impl Node {
     /// The former owners of tokens, after the endpoints have become these. Once all nodes have had
     /// the time to hear of the change, the ring is made anew.
     fn follow_former_owners(&self, endpoints: &[Endpoint]) -> Former {
-        let delay = self.joined.movements.settings().ring_delay;
-        let mut owners = self.joined.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let delay = self.membership_state.movements.settings().ring_delay;
+        let mut owners = self.membership_state.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
         let has_come = owners.follow(self.ring.load().endpoints(), endpoints, self.env.now(), delay);
         if has_come {
             let (weak, env) = (self.weak(), self.env.clone());
@@ -142,7 +142,7 @@ impl Node {
                 Box::pin(async move {
                     env.sleep(delay).await;
                     let Some(node) = weak.upgrade() else { return };
-                    if let Some(messenger) = node.members() {
+                    if let Some(messenger) = node.messenger() {
                         messenger.with_gossip(|gossip| node.follow(gossip));
                     }
                 })
@@ -152,12 +152,12 @@ impl Node {
                 owners.forget();
             }
         }
-        owners.among(endpoints)
+        owners.of_endpoints(endpoints)
     }
 
     /// Has the rows of other nodes that drivers read written anew from gossip.
     pub(crate) fn renew_peers(&self) {
-        if let Some(task) = self.joined.peers.get() {
+        if let Some(task) = self.membership_state.peers.get() {
             task.wake();
         }
     }
@@ -181,13 +181,13 @@ impl Node {
 
     /// Whether this node is no member, and does not become one at once.
     fn is_outside(&self) -> bool {
-        let settings = self.joined.movements.settings();
+        let settings = self.membership_state.movements.settings();
         !self.identity.is_bootstrapped && (settings.bootstraps || !settings.joins)
     }
 
     /// The endpoint with the place that the snitch's file gives it.
     fn placed(&self, endpoint: Endpoint) -> Endpoint {
-        match self.joined.places.load().of(endpoint.address.ip()) {
+        match self.membership_state.places.load().of(endpoint.address.ip()) {
             Some((data_center, rack)) => Endpoint { data_center: data_center.clone(), rack: rack.clone(), ..endpoint },
             None => endpoint,
         }
@@ -198,8 +198,8 @@ impl Node {
     /// Takes the new places of the snitch's file. Refused if a node that is up would get another
     /// place: its data would then be looked for on other nodes. Agrees with
     /// `PropertyFileSnitch.reloadConfiguration`.
-    pub fn replace_places(&self, places: Places) -> Result<(), String> {
-        let (ring, former) = (self.ring(), self.joined.places.load());
+    pub fn replace_places(&self, places: NodeLocations) -> Result<(), String> {
+        let (ring, former) = (self.ring(), self.membership_state.places.load());
         for endpoint in ring.endpoints().iter().filter(|endpoint| endpoint.is_up) {
             let (before, after) = (former.of(endpoint.address.ip()), places.of(endpoint.address.ip()));
             if before != after {
@@ -214,8 +214,8 @@ impl Node {
                 ));
             }
         }
-        self.joined.places.store(Arc::new(places));
-        if let Some(messenger) = self.members() {
+        self.membership_state.places.store(Arc::new(places));
+        if let Some(messenger) = self.messenger() {
             messenger.with_gossip(|gossip| self.follow(gossip));
         }
         Ok(())
@@ -328,7 +328,7 @@ pub(crate) mod tests {
                 wall_millis: node.env.clock.now_micros() / 1000,
             };
             let told = vec![(address, EndpointState { generation, heartbeat: version, values })];
-            node.members().expect("joined").with_gossip(|gossip| gossip.adopt(told, now));
+            node.messenger().expect("joined").with_gossip(|gossip| gossip.adopt(told, now));
             let snapshot = node.ring();
             snapshot.tokens().find(|(owned, _)| *owned == Token(5)).map(|(_, endpoint)| endpoint.address)
         };
@@ -344,14 +344,14 @@ pub(crate) mod tests {
         let places = |rack: &str| {
             let default = Some(("dc1".to_owned(), "rack1".to_owned()));
             let by_address = [(ring.address(2).ip(), ("dc1".to_owned(), rack.to_owned()))].into();
-            Places { by_address, default }
+            NodeLocations { by_address, default }
         };
         let (first, second) = (places("rack1"), places("rack2"));
         let of_third = |ring: &SimRing| {
             let (now, address) = (ring.node(0).ring(), ring.address(2));
             now.endpoints().iter().find(|endpoint| endpoint.address == address).map(|endpoint| endpoint.rack.clone())
         };
-        ring.node(0).joined.places.store(Arc::new(first));
+        ring.node(0).membership_state.places.store(Arc::new(first));
         let refused = ring.node(0).replace_places(second.clone()).expect_err("it is up");
         assert!(refused.starts_with("Cannot update data center or rack from dc1:rack1 to dc1:rack2"), "{refused}");
         assert_eq!(of_third(&ring).as_deref(), Some("rack1"));

@@ -73,7 +73,7 @@ impl TracedEvents {
 
     /// A share in the session of a repair, which begins now.
     pub(crate) fn of_repair(node: &Arc<Node>, session: [u8; 16]) -> Self {
-        let ttl = node.repairs.turns.load().settings.trace_ttl;
+        let ttl = node.repairs.permits.load().settings.trace_ttl;
         Self { ttl, ..Self::new(node, session, node.env.now()) }
     }
 

@@ -50,7 +50,7 @@ const STATUS_TABLE: &str = "view_build_status";
 
 /// Why a build ends early.
 #[derive(Debug)]
-enum Ended {
+enum BuildStop {
     /// The view or its base was dropped, or the node ends.
     Stopped,
     /// An operator has stopped the build (`nodetool stop VIEW_BUILD`).
@@ -58,13 +58,13 @@ enum Ended {
     Failed(String),
 }
 
-impl From<StorageError> for Ended {
+impl From<StorageError> for BuildStop {
     fn from(error: StorageError) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<rows::ReadError> for Ended {
+impl From<rows::ReadError> for BuildStop {
     fn from(error: rows::ReadError) -> Self {
         Self::Failed(error.to_string())
     }
@@ -72,7 +72,7 @@ impl From<rows::ReadError> for Ended {
 
 impl Node {
     /// Builds the views that are not complete, from now on, where there are views.
-    pub fn keep_building_views(self: &Arc<Self>) {
+    pub fn start_view_builds(self: &Arc<Self>) {
         if self.engine.options.read_only {
             return;
         }
@@ -129,7 +129,7 @@ impl Node {
     /// Whether views are built now: the ranges of this node are known only once it is in touch
     /// with its ring.
     fn may_build_views(&self) -> bool {
-        !self.identity.joins || self.members().is_some()
+        !self.identity.joins || self.messenger().is_some()
     }
 }
 
@@ -143,7 +143,7 @@ struct Attempts {
 }
 
 /// A view at the last look.
-struct Known {
+struct TrackedView {
     keyspace: String,
     name: String,
     /// Whether the view is complete and the ring was told so.
@@ -158,7 +158,7 @@ struct Known {
     stopped: Option<Arc<KeyspaceMetadata>>,
 }
 
-impl Known {
+impl TrackedView {
     fn of(view: &View, now: Instant) -> Self {
         let (keyspace, name) = (view.table.keyspace.clone(), view.table.name.clone());
         let attempts = Attempts::default();
@@ -190,7 +190,7 @@ async fn run(node: Weak<Node>) {
 }
 
 /// The node; None: it ends.
-fn living(node: &Weak<Node>) -> Option<Arc<Node>> {
+fn upgrade(node: &Weak<Node>) -> Option<Arc<Node>> {
     node.upgrade().filter(|node| !node.engine.is_draining() && !node.engine.is_stopped())
 }
 
@@ -198,7 +198,7 @@ fn living(node: &Weak<Node>) -> Option<Arc<Node>> {
 async fn tell_dropped(node: Weak<Node>) {
     loop {
         let (env, dropped) = {
-            let Some(node) = living(&node) else { return };
+            let Some(node) = upgrade(&node) else { return };
             while node.may_build_views()
                 && let Some(view) = node.view_tasks.next_dropped()
             {
@@ -214,11 +214,11 @@ async fn tell_dropped(node: Weak<Node>) {
 }
 
 async fn build_views(node: Weak<Node>) {
-    let mut known: BTreeMap<TableId, Known> = BTreeMap::new();
+    let mut known: BTreeMap<TableId, TrackedView> = BTreeMap::new();
     let mut is_woken = true;
     loop {
         let (env, changed) = {
-            let Some(node) = living(&node) else { return };
+            let Some(node) = upgrade(&node) else { return };
             if node.may_build_views() {
                 look(&node, &mut known, is_woken).await;
             }
@@ -234,14 +234,14 @@ async fn build_views(node: Weak<Node>) {
 
 /// Looks at all views, and builds those that are due. `is_woken`: the schema may have changed,
 /// which may end a failure.
-async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: bool) {
+async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, TrackedView>, is_woken: bool) {
     let views = node.engine.views();
     // a view that was dropped went before another one of its name is told of
     node.view_tasks.follow(&views, || node.clock.next_micros());
     let views: Vec<Arc<View>> = views.all().cloned().collect();
     known.retain(|id, _| views.iter().any(|view| view.table.id == *id));
     for view in views {
-        let known = known.entry(view.table.id).or_insert_with(|| Known::of(&view, node.env.now()));
+        let known = known.entry(view.table.id).or_insert_with(|| TrackedView::of(&view, node.env.now()));
         let was_due = node.env.now() >= known.due;
         if known.is_told || !(is_woken || was_due) || known.rests(&node.schema()) {
             continue;
@@ -249,18 +249,18 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
         known.stopped = None;
         known.attempts.is_further = false;
         let ended = complete(node, &view, &mut known.attempts).await;
-        let has_failed = matches!(ended, Err(Ended::Failed(_)));
+        let has_failed = matches!(ended, Err(BuildStop::Failed(_)));
         match ended {
             Ok(is_told) => known.is_told = is_told,
-            Err(Ended::Stopped) => {}
-            Err(Ended::ByOperator) => {
+            Err(BuildStop::Stopped) => {}
+            Err(BuildStop::ByOperator) => {
                 tracing::info!(
                     view = known.name,
                     "the build of a view rests until its keyspace changes or the next start"
                 );
                 known.stopped = node.schema().keyspace(&known.keyspace).cloned();
             }
-            Err(Ended::Failed(error)) => {
+            Err(BuildStop::Failed(error)) => {
                 tracing::warn!(view = known.name, error, "a view cannot be built now; it is tried again");
             }
         }
@@ -271,7 +271,7 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
 /// Calls `take`, which writes down how far a build is; while the commit log has no room it is
 /// called again once there is some. After a job the log is as full as it ever becomes, and a build
 /// that failed then would go back to its last note.
-async fn once_the_log_has_room(
+async fn retry_while_log_is_full(
     engine: &Engine,
     take: impl Fn() -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
@@ -284,7 +284,7 @@ async fn once_the_log_has_room(
 }
 
 /// Builds a view unless it is complete. Gives whether the others were told of that.
-async fn complete(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<bool, Ended> {
+async fn complete(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<bool, BuildStop> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let (is_built, is_told) = built::state(&node.engine, keyspace, name)?;
     if is_built && is_told {
@@ -295,12 +295,12 @@ async fn complete(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -
             tracing::warn!(view = name, error, "the ring is not told that a view is being built");
         }
         build::build(node, view, attempts).await?;
-        once_the_log_has_room(&node.engine, || built::finish(&node.engine, keyspace, name, false)).await?;
+        retry_while_log_is_full(&node.engine, || built::finish(&node.engine, keyspace, name, false)).await?;
         tracing::info!(view = name, keyspace, "a materialized view is complete");
     }
     match node.tell_build(keyspace, name, "SUCCESS").await {
         Ok(()) => {
-            once_the_log_has_room(&node.engine, || built::finish(&node.engine, keyspace, name, true)).await?;
+            retry_while_log_is_full(&node.engine, || built::finish(&node.engine, keyspace, name, true)).await?;
             Ok(true)
         }
         Err(error) => {

@@ -1,7 +1,7 @@
 //! Materialized views among several nodes: which replica of a view has which rows ([`pairing`]),
 //! and how the changes that belong to others get there ([`remote`]).
 //!
-//! A replica asks these modules through the trait [`Routes`], because it knows no ring.
+//! A replica asks these modules through the trait [`ViewRouter`], because it knows no ring.
 
 mod pairing;
 mod remote;
@@ -11,23 +11,23 @@ use std::sync::{Arc, Weak};
 use storage::materialized::ViewChange;
 
 use crate::node::Node;
-use crate::replica::views::{Divided, Routes};
+use crate::replica::views::{DividedViewChanges, ViewRouter};
 
 /// This node among the others.
-pub(crate) struct AmongOthers(pub Weak<Node>);
+pub(crate) struct ReplicaViewRouter(pub Weak<Node>);
 
-impl Routes for AmongOthers {
-    fn divide(&self, changes: Vec<ViewChange>) -> Divided {
-        match self.0.upgrade().filter(|node| node.others().is_some()) {
+impl ViewRouter for ReplicaViewRouter {
+    fn divide(&self, changes: Vec<ViewChange>) -> DividedViewChanges {
+        match self.0.upgrade().filter(|node| node.ring_peers().is_some()) {
             Some(node) if !changes.is_empty() => pairing::pair(&node, changes),
-            _ => Divided { here: changes, remote: None },
+            _ => DividedViewChanges { here: changes, remote: None },
         }
     }
 }
 
 /// Has the changes of views divided among the replicas from now on.
 pub(crate) fn begin(node: &Arc<Node>) {
-    node.replica.views.route(Arc::new(AmongOthers(Arc::downgrade(node))));
+    node.replica.views.route(Arc::new(ReplicaViewRouter(Arc::downgrade(node))));
 }
 
 #[cfg(test)]

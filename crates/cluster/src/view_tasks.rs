@@ -23,12 +23,12 @@ pub struct ViewTasks {
     pub(crate) changed: Arc<Notify>,
     /// Wakes the teller: a view was dropped.
     pub(crate) dropped: Arc<Notify>,
-    seen: Mutex<Seen>,
+    seen: Mutex<KnownViews>,
 }
 
 /// The views at the last change of the schema, and those that went.
 #[derive(Default)]
-struct Seen {
+struct KnownViews {
     /// The number of the last snapshot of views.
     number: u64,
     /// Keyspace and name of each view, by its id.

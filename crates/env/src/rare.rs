@@ -77,11 +77,11 @@ events! {
     ReadIsLong: 30,
     /// A read on a worker has used up its budget of rows (`cluster::replica::read`).
     BudgetIsSpent: 30,
-    /// Digests of replicas are taken for different (`cluster::coordinator::among`).
+    /// Digests of replicas are taken for different (`cluster::coordinator::distributed_read`).
     DigestsDiffer: 30,
-    /// Replicas are asked for a portion of one row (`cluster::coordinator::reading`).
+    /// Replicas are asked for a portion of one row (`cluster::coordinator::part_read`).
     PortionOfOne: 30,
-    /// One more replica is asked at once (`cluster::coordinator::among`).
+    /// One more replica is asked at once (`cluster::coordinator::distributed_read`).
     SpeculateNow: 50,
     /// A conditional statement makes way for another one that is not there
     /// (`cluster::coordinator::cas`).

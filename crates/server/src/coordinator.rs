@@ -116,7 +116,7 @@ impl RequestCoordinator {
                 follow(event);
             }
         };
-        let changed = self.services.node.change_schema_telling(decide, tell).await;
+        let changed = self.services.node.change_schema_with_hook(decide, tell).await;
         match changed.map_err(errors::of_change)? {
             Err(NoSchemaChange::NothingToDo) => Ok(None),
             Err(NoSchemaChange::Failed(error)) => Err(error),

@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use cluster::coordinator::answers::Answers;
+use cluster::coordinator::write_answers::WriteAnswers;
 use cluster::{FailedAnswers, FailedCas, FailedRead, FailedWrite, ReadOutcome, RequestError, WriteError};
 use cql::CqlError;
 use protocol::{ErrorKind, ErrorMessage};
@@ -132,8 +132,8 @@ fn count(count: u32) -> i32 {
 }
 
 /// A write that too few replicas acknowledged.
-fn of_write(cause: WriteError, answers: Answers) -> CqlError {
-    let Answers { level: consistency, kind, block_for, received, failures, .. } = answers;
+fn of_write(cause: WriteError, answers: WriteAnswers) -> CqlError {
+    let WriteAnswers { level: consistency, kind, block_for, received, failures, .. } = answers;
     let (received, block_for) = (count(received), count(block_for));
     let timeout = CqlError::WriteTimeout { consistency, received, block_for, kind };
     let asked = !failures.is_empty();

@@ -27,7 +27,7 @@ pub(crate) fn start_hints(node: &Arc<Node>, config: &Config, directory: PathBuf)
         settings: Settings { file_size_max: config.hints.file_size_max, flush_period: config.hints.flush_period },
     };
     let options = HintOptions { store, settings: settings(config), deliveries_max: config.hints.delivery_threads };
-    node.keep_hints(options).map_err(|error| format!("hints_directory {}: {error}", directory.display()))
+    node.start_hints(options).map_err(|error| format!("hints_directory {}: {error}", directory.display()))
 }
 
 /// The settings that operators may change while the node runs.

@@ -170,7 +170,7 @@ fn of_replaced(
     }
     let (settings, _) = settings(&engine.env, engine.options.sstable_version, config, false)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
-    let allocation::Replaced { tokens, host_id } =
+    let allocation::ReplacedNode { tokens, host_id } =
         look_at_ring(drive, async move { allocation::replaced(&env, &wanted, saved.as_ref(), settings).await })?;
     let num_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, takes_place: true, ..identity })

@@ -182,7 +182,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     node.set_tracks_thresholds(config.read_thresholds);
     node.set_unanswered_max(usize::try_from(memory.unanswered).unwrap_or(usize::MAX));
     node.set_read_sizes(read_sizes(&config));
-    node.set_foreign(config.ring.logs_foreign, config.ring.refuses_foreign);
+    node.set_out_of_range_handling(config.ring.logs_foreign, config.ring.refuses_foreign);
     node.set_paxos(paxos(&config.ring.paxos).map_err(StartError::Join)?);
     node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
@@ -201,7 +201,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         events::of_difference(before, after).into_iter().for_each(|event| hub.publish(event));
     };
     node.follow_schema(Box::new(publish));
-    node.keep_building_views();
+    node.start_view_builds();
     node.set_group_functions(Box::new(cql::group_values));
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
@@ -341,7 +341,7 @@ impl RunningNode {
         self.server.shutdown();
         let node = &self.services.node;
         node.stop_streams();
-        node.leave().await;
+        node.stop_membership().await;
         node.stop_hints();
         let flushed = async {
             if let Some(otlp) = &self.services.otlp {

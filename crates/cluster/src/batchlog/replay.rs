@@ -22,7 +22,7 @@ use rows::{Mutation, PartitionRange, ReadCommand, ReadContext, ReadMode, Row};
 use storage::StorageError;
 use types::DecoratedKey;
 
-use super::resend::Resending;
+use super::resend::ResendState;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
@@ -89,12 +89,12 @@ impl Node {
     }
 
     /// Starts the background task that applies records again while the node runs.
-    pub(crate) fn keep_replaying_batches(self: &Arc<Self>) {
+    pub(crate) fn start_batch_replay(self: &Arc<Self>) {
         if self.engine.options.read_only {
             return;
         }
         let node: Weak<Self> = Arc::downgrade(self);
-        let mut resending = Resending::default();
+        let mut resending = ResendState::default();
         let step = move || match node.upgrade() {
             Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut resending)),
             _ => Next::Done,
@@ -105,11 +105,11 @@ impl Node {
     }
 
     /// One look at the batch log while the node runs. Gives the time until the next look.
-    fn replay_due_batches(&self, resending: &mut Resending) -> Duration {
+    fn replay_due_batches(&self, resending: &mut ResendState) -> Duration {
         if !self.batch_replay.may_find_records() && resending.is_idle() {
             return PERIOD;
         }
-        if let Some(others) = self.others() {
+        if let Some(others) = self.ring_peers() {
             return self.resend_due_batches(&others, resending);
         }
         if self.batch_replay.waits_for_others.load(Ordering::Relaxed) {
@@ -307,7 +307,7 @@ impl Node {
     fn may_wait(&self, record: &Record, mutations: &[Mutation]) -> bool {
         let now = i64::from(self.env.clock.now_seconds());
         let is_young = record.written_micros().is_some_and(|written| written / 1_000_000 + SCHEMA_WAIT_MAX > now);
-        is_young && !self.is_forgotten(record, mutations) && self.others().is_some()
+        is_young && !self.is_forgotten(record, mutations) && self.ring_peers().is_some()
     }
 
     /// Whether a purge may have removed deletions that the batch has to obey: applying the batch

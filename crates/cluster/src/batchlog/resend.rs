@@ -30,8 +30,8 @@ use storage::StorageError;
 use types::{Consistency, WriteKind};
 
 use super::replay::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, PERIOD, Record, node_error, of_each};
-use crate::coordinator::sent::Sent;
-use crate::coordinator::write::among::{Others, Planned};
+use crate::coordinator::pending_write::PendingWrite;
+use crate::coordinator::write::distributed::{RingPeers, PlannedWrite};
 use crate::error::NodeError;
 use crate::hints::HintsDurable;
 use crate::node::Node;
@@ -52,16 +52,16 @@ const _: () = assert!(WINDOW_RECORDS_MAX >= PAGE_RECORDS_MAX, "a page finds room
 
 /// The batches and records that the task has under way.
 #[derive(Default)]
-pub(super) struct Resending {
+pub(super) struct ResendState {
     /// Batches that were sent and are not settled, oldest first.
-    sent: Vec<Resent>,
+    sent: Vec<ResentBatch>,
     /// Records that wait for hints, and the wait; None: no record does.
     hinted: Option<(Vec<[u8; 16]>, HintsDurable)>,
     /// The earliest time to read the next page. None: none was read yet.
     due: Option<Instant>,
 }
 
-impl Resending {
+impl ResendState {
     /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.sent.is_empty() && self.hinted.is_none()
@@ -80,17 +80,17 @@ impl Resending {
 }
 
 /// A batch whose mutations were sent again.
-struct Resent {
+struct ResentBatch {
     record: Record,
     bytes: usize,
-    sent: Vec<Arc<Sent>>,
+    sent: Vec<Arc<PendingWrite>>,
     /// The wait for the batch's hints to be durable; None while replicas are waited for.
     hints: Option<HintsDurable>,
 }
 
 /// The fate of a batch that was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Came {
+enum ResendOutcome {
     /// Replicas or hints are still waited for.
     Nothing,
     /// Every replica has the batch, or a durable hint for it.
@@ -101,7 +101,7 @@ enum Came {
 
 impl Node {
     /// A look while the node is one of several. Gives the time until the next one.
-    pub(super) fn resend_due_batches(&self, others: &Others<'_>, resending: &mut Resending) -> Duration {
+    pub(super) fn resend_due_batches(&self, others: &RingPeers<'_>, resending: &mut ResendState) -> Duration {
         let waker = self.batch_replay.waker().unwrap_or_else(|| Waker::noop().clone());
         self.finish_resent(&mut resending.sent, &waker);
         if !self.finish_hinted(&mut resending.hinted, &waker) {
@@ -125,7 +125,7 @@ impl Node {
     }
 
     /// Sends the mutations of a page of records, and notes when the next page may be read.
-    fn resend_page(&self, others: &Others<'_>, resending: &mut Resending) {
+    fn resend_page(&self, others: &RingPeers<'_>, resending: &mut ResendState) {
         // the limit is that of all nodes together
         let throttle = self.batch_replay.throttle.load(Ordering::Relaxed) / others.ring.endpoints().len() as u64;
         let pause = match self.due_records(self.timeouts().write * 2) {
@@ -143,11 +143,11 @@ impl Node {
         resending.due = Some(self.env.now().plus(pause));
     }
 
-    fn resend(&self, others: &Others<'_>, record: Record) -> Result<Resent, NodeError> {
+    fn resend(&self, others: &RingPeers<'_>, record: Record) -> Result<ResentBatch, NodeError> {
         let mutations: Arc<[Mutation]> = self.due_mutations(&record)?.into();
         let timeout = self.timeouts().write;
         // any level would do: hints take the place of answers
-        let plan = |position| self.plan_one(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);
+        let plan = |position| self.plan_mutation(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);
         let planned = (0..mutations.len()).filter_map(|position| match plan(position) {
             Ok(planned) => Some(planned),
             Err(error) => {
@@ -155,17 +155,17 @@ impl Node {
                 None
             }
         });
-        let planned: Vec<Planned> = planned.collect();
+        let planned: Vec<PlannedWrite> = planned.collect();
         let here: Vec<Mutation> =
             planned.iter().filter(|planned| planned.sent.is_here()).map(|planned| planned.mutation().clone()).collect();
         self.apply_own(&here).map_err(node_error)?;
         let written_millis = record.written_micros().unwrap_or_else(|| self.env.clock.now_micros()) / 1000;
         for planned in &planned {
-            planned.sent.must_reach_all(written_millis);
+            planned.sent.require_hints(written_millis);
             self.send_to_peers(others, planned, timeout);
         }
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
-        Ok(Resent { bytes: record.bytes(), record, sent, hints: None })
+        Ok(ResentBatch { bytes: record.bytes(), record, sent, hints: None })
     }
 
     /// Applies the mutations of a record that are of this node, each in parts where its changes of
@@ -190,17 +190,17 @@ impl Node {
 
     /// Removes the records of batches that are settled. The oldest batch that is not settled yet
     /// wakes `waker` when it is.
-    fn finish_resent(&self, sent: &mut Vec<Resent>, waker: &Waker) {
+    fn finish_resent(&self, sent: &mut Vec<ResentBatch>, waker: &Waker) {
         let mut is_oldest = true;
         sent.retain_mut(|batch| {
             let waker = if is_oldest { waker } else { Waker::noop() };
-            match self.came_of(batch, &mut Context::from_waker(waker)) {
-                Came::Nothing => {
+            match self.resend_outcome(batch, &mut Context::from_waker(waker)) {
+                ResendOutcome::Nothing => {
                     is_oldest = false;
                     true
                 }
-                Came::Lost => false,
-                Came::Done => {
+                ResendOutcome::Lost => false,
+                ResendOutcome::Done => {
                     if let Err(error) = self.engine.apply(&[self.removal_of_record(&batch.record)]) {
                         tracing::warn!(%error, "the record of a batch stays, and its mutations will be sent again");
                     }
@@ -240,21 +240,21 @@ impl Node {
         }
     }
 
-    fn came_of(&self, batch: &mut Resent, context: &mut Context<'_>) -> Came {
+    fn resend_outcome(&self, batch: &mut ResentBatch, context: &mut Context<'_>) -> ResendOutcome {
         if !batch.sent.iter().all(|sent| sent.is_settled(context)) {
-            return Came::Nothing;
+            return ResendOutcome::Nothing;
         }
         if batch.sent.iter().any(|sent| sent.lacks_hint()) {
-            return Came::Lost;
+            return ResendOutcome::Lost;
         }
         if !batch.sent.iter().any(|sent| sent.has_hint()) {
-            return Came::Done;
+            return ResendOutcome::Done;
         }
         let hints = batch.hints.get_or_insert_with(|| self.hints_durable());
         match Pin::new(hints).poll(context) {
-            Poll::Pending => Came::Nothing,
-            Poll::Ready(Ok(())) => Came::Done,
-            Poll::Ready(Err(_)) => Came::Lost,
+            Poll::Pending => ResendOutcome::Nothing,
+            Poll::Ready(Ok(())) => ResendOutcome::Done,
+            Poll::Ready(Err(_)) => ResendOutcome::Lost,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::replay::{PERIOD, Page, of_each};
 use super::*;
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::WriteError;
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 use crate::testing::views::{keyspace_of_notes, notes, show_everything, with_keyspace};
 use crate::testing::{SimNode, WINDOW, poll};
 
@@ -196,7 +196,7 @@ fn a_record_whose_changes_of_views_are_too_large_is_applied_in_parts() {
         let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
         rows.add_row(row.set("v", 7_i32.to_be_bytes().to_vec()).finish().updates[0].rows.remove(0));
     }
-    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(rows)], Held::new())).expect("applied");
+    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(rows)], StripeGuards::new())).expect("applied");
     machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
     let machine = machine.after_power_cut_with(32 << 10);
     show_everything(&machine.node.engine);

@@ -1,10 +1,11 @@
 //! The wait for the answers of a write's replicas: n of m, of which the log of this node is one.
 //!
 //! A node alone waits for its log and holds nothing else of the request: mutations, plan and future
-//! are gone, so that as many writes as are under way hold little. Among several nodes ([`among`])
-//! the wait shares with membership what was sent to the peers ([`super::sent`]).
+//! are gone, so that as many writes as are under way hold little. Among several nodes
+//! ([`replica_wait`]) the wait shares with membership what was sent to the peers
+//! ([`super::pending_write`]).
 
-pub(crate) mod among;
+pub(crate) mod replica_wait;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -15,10 +16,10 @@ use std::time::Duration;
 use env::Sleep;
 use types::{FailureReason, ReplicaFailure};
 
-use super::answers::{Answers, Progress};
+use super::write_answers::{WriteAnswers, Progress};
 use super::error::RequestError;
 use crate::replica::apply::{Logged, WriteError};
-use among::Among;
+use replica_wait::ReplicaWait;
 
 /// The wait for a write that is in the memtables of this node, where it is a replica, and was sent
 /// to the other replicas. Completes when as many as the level needs have the write durable, when
@@ -27,17 +28,17 @@ use among::Among;
 pub struct Acknowledgement(Wait);
 
 enum Wait {
-    Alone(Alone),
+    Log(LogWait),
     /// Boxed: a node alone, which has as many of these as requests in flight, does not pay for it.
-    Among(Box<Among>),
+    Replicas(Box<ReplicaWait>),
 }
 
 /// The wait of a node that is its only replica.
-struct Alone {
+struct LogWait {
     log: Logged,
     /// Names this node in a failure.
     local: SocketAddr,
-    answers: Answers,
+    answers: WriteAnswers,
     /// How long the wait may take from its begin on.
     rest: Duration,
     /// The timer of `rest`; None until the wait is polled for the first time.
@@ -47,19 +48,19 @@ struct Alone {
 impl Acknowledgement {
     /// The wait of a write that waits `rest` from now on for the log of this node, named `local`,
     /// and for no other node.
-    pub(crate) fn alone(log: Logged, local: SocketAddr, answers: Answers, rest: Duration) -> Self {
-        Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
+    pub(crate) fn of_log(log: Logged, local: SocketAddr, answers: WriteAnswers, rest: Duration) -> Self {
+        Self(Wait::Log(LogWait { log, local, answers, rest, timer: None }))
     }
 
     /// Whether nothing but the commit log of this node is waited for. Such waits end in the order
     /// in which they began; waits for other nodes end in any order.
     pub fn is_of_log(&self) -> bool {
-        matches!(self.0, Wait::Alone(_))
+        matches!(self.0, Wait::Log(_))
     }
 
     /// The wait of a write among several nodes.
-    pub(crate) fn among(among: Among) -> Self {
-        Self(Wait::Among(Box::new(among)))
+    pub(crate) fn of_replicas(replicas: ReplicaWait) -> Self {
+        Self(Wait::Replicas(Box::new(replicas)))
     }
 }
 
@@ -68,13 +69,13 @@ impl Future for Acknowledgement {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Wait::Alone(alone) => Pin::new(alone).poll(context),
-            Wait::Among(among) => Pin::new(&mut **among).poll(context),
+            Wait::Log(log) => Pin::new(log).poll(context),
+            Wait::Replicas(replicas) => Pin::new(&mut **replicas).poll(context),
         }
     }
 }
 
-impl Future for Alone {
+impl Future for LogWait {
     type Output = Result<(), RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -1,6 +1,6 @@
 //! Logged batches: all of their mutations happen, or none ([`crate::batchlog`]).
 
-mod among;
+mod distributed;
 mod hosts;
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use types::{Consistency, WriteKind};
 use super::acknowledgement::Acknowledgement;
 use super::error::RequestError;
 use crate::node::Node;
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 
 impl Node {
     /// Writes the mutations of a logged batch: after a crash all of them are there, or none.
@@ -25,12 +25,12 @@ impl Node {
         level: Consistency,
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        if let Some(others) = self.others() {
-            return Box::pin(self.write_batch_among(others.traced(trace), mutations, level)).await;
+        if let Some(others) = self.ring_peers() {
+            return Box::pin(self.write_batch_distributed(others.traced(trace), mutations, level)).await;
         }
         let answers = self.plan_write(&mutations, level, WriteKind::BatchLog)?;
         let recorded = self.with_record(mutations);
         let timeout = self.timeouts().write;
-        self.send(answers, timeout, self.replica.apply(&recorded, Held::new())).await
+        self.send(answers, timeout, self.replica.apply(&recorded, StripeGuards::new())).await
     }
 }

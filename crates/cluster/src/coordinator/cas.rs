@@ -1,7 +1,7 @@
 //! Conditional statements and reads at SERIAL: of one partition they happen one after the other.
 //!
-//! - On a node alone a lock decides ([`alone`]): it is held from the read to the write.
-//! - In a ring the replicas of the partition agree by Paxos ([`among`], or [`v2`] as
+//! - On a node alone a lock decides ([`single_node`]): it is held from the read to the write.
+//! - In a ring the replicas of the partition agree by Paxos ([`v1`], or [`v2`] as
 //!   `paxos_variant` says), whoever is the coordinator and however many copies there are. The lock
 //!   is held there too: statements of one coordinator wait for each other instead of competing for
 //!   the replicas' promises.
@@ -12,8 +12,8 @@
 //! Agrees in role with `org.apache.cassandra.service.paxos` and `StorageProxy.cas`.
 
 mod agreement;
-mod alone;
-mod among;
+mod single_node;
+mod v1;
 mod ballots;
 mod begin;
 mod commit;
@@ -35,13 +35,13 @@ use types::{Consistency, DecoratedKey};
 
 use super::error::RequestError;
 use super::plan::placement;
-use super::write::among::Others;
+use super::write::distributed::RingPeers;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::sampling::Sampler;
-use crate::stripes::{Held, Stripes};
+use crate::stripes::{StripeGuards, Stripes};
 use agreement::Agreement;
-pub use v2::Found;
+pub use v2::PromisedPartition;
 
 /// A conditional write of one partition.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ pub struct Round {
     pub timestamp: Option<i64>,
     /// The partition as replicas have given it with their promises: it is not to be read again.
     /// None: it is to be read.
-    pub found: Option<Arc<Found>>,
+    pub found: Option<Arc<PromisedPartition>>,
 }
 
 /// Why a conditional write was not carried out.
@@ -104,12 +104,12 @@ impl Node {
             }
             decided
         };
-        match self.deciding_among(cas.table)? {
-            None => self.decide_alone(cas, decide).await,
+        match self.paxos_peers(cas.table)? {
+            None => self.decide_on_single_node(cas, decide).await,
             Some(others) => {
                 let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.write);
                 let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
-                    return Err(agreement.waited_in_vain().into());
+                    return Err(agreement.lock_wait_timeout().into());
                 };
                 let decided = match self.paxos().variant.is_v2 {
                     true => agreement.compare_and_set_v2(command, &mut decide).await,
@@ -130,13 +130,13 @@ impl Node {
     /// do.
     pub(super) async fn settle_partition(
         &self,
-        others: Others<'_>,
+        others: RingPeers<'_>,
         cas: Cas<'_>,
         proposes: bool,
     ) -> Result<(), RequestError> {
         let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.read);
         let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
-            return Err(agreement.waited_in_vain());
+            return Err(agreement.lock_wait_timeout());
         };
         let settled = agreement.settle(cas.commit, proposes).await;
         agreement.record(settled.as_ref().err());
@@ -145,7 +145,7 @@ impl Node {
 
     /// Completes in a partition what other coordinators have begun and left, for a repair of Paxos.
     pub(crate) async fn complete_partition(&self, cas: Cas<'_>) -> Result<(), RequestError> {
-        match self.deciding_among(cas.table)? {
+        match self.paxos_peers(cas.table)? {
             Some(others) => self.settle_partition(others, cas, true).await,
             None => Ok(()),
         }
@@ -153,8 +153,8 @@ impl Node {
 
     /// The others that have a say in a conditional statement; None: this node decides by itself,
     /// because it is alone or the table is of this node only.
-    pub(super) fn deciding_among(&self, table: &TableMetadata) -> Result<Option<Others<'_>>, RequestError> {
-        let Some(others) = self.others() else { return Ok(None) };
+    pub(super) fn paxos_peers(&self, table: &TableMetadata) -> Result<Option<RingPeers<'_>>, RequestError> {
+        let Some(others) = self.ring_peers() else { return Ok(None) };
         let placement = placement(&others.ring, &table.keyspace)?;
         let is_shared = placement.is_some_and(|placement| placement.replication != Replication::Local);
         Ok(is_shared.then_some(others))
@@ -162,7 +162,7 @@ impl Node {
 
     /// Waits until no other conditional statement of the partition is under way on this node. None:
     /// too long (`cas_contention_timeout`).
-    async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<Held> {
+    async fn lock_partition(&self, table: &TableMetadata, key: &DecoratedKey) -> Option<StripeGuards> {
         let mut lock = pin!(self.partition_locks.lock(vec![Stripes::of((table.id, &key.key))]));
         let mut waits = false;
         let lock = poll_fn(move |context| {

@@ -11,11 +11,11 @@
 //!    the log: if that one is durable, so is this one.
 //!
 //! Among several nodes the leader of each mutation does that, one of its replicas, and sends the
-//! shards to the others ([`among`]).
+//! shards to the others ([`distributed`]).
 //!
 //! Agrees with `org.apache.cassandra.db.CounterMutation`; there is no counter cache.
 
-pub(crate) mod among;
+pub(crate) mod distributed;
 
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ use super::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
 use crate::replica::read::{Open, ReadFigures, ReadOutcome, ReadRequest};
-use crate::stripes::{Held, Stripes};
+use crate::stripes::{StripeGuards, Stripes};
 
 /// Live rows of a partition before a write: the static one, and others.
-type Before = (Option<Row>, Vec<Row>);
+type RowsBefore = (Option<Row>, Vec<Row>);
 
 impl Node {
     /// Adds the increments of mutations to what is there. Its reads are opened by `open`; None: as
@@ -50,8 +50,8 @@ impl Node {
         open: Option<Arc<Open>>,
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        if let Some(others) = self.others() {
-            return Box::pin(self.count_among(others.traced(trace), mutations, level, open)).await;
+        if let Some(others) = self.ring_peers() {
+            return Box::pin(self.count_distributed(others.traced(trace), mutations, level, open)).await;
         }
         let answers = self.plan_write(&mutations, level, WriteKind::Counter)?;
         let timeout = self.timeouts().counter_write;
@@ -74,7 +74,7 @@ impl Node {
 
     /// Turns the increments of mutations into shards of this node, under locks that are held until
     /// the shards are in the memtables.
-    async fn settle_increments(&self, mutations: &mut [Mutation], open: Option<Arc<Open>>) -> Result<Held, WriteError> {
+    async fn settle_increments(&self, mutations: &mut [Mutation], open: Option<Arc<Open>>) -> Result<StripeGuards, WriteError> {
         let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
         let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {
             Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))
@@ -96,11 +96,11 @@ impl Node {
     }
 
     /// The rows that an update counts in, as they are.
-    async fn read_before(&self, update: &PartitionUpdate, open: Option<Arc<Open>>) -> Result<Before, WriteError> {
+    async fn read_before(&self, update: &PartitionUpdate, open: Option<Arc<Open>>) -> Result<RowsBefore, WriteError> {
         let now = self.env.clock.now_seconds();
         let Some(command) = command_of(update, now) else { return Ok((None, Vec::new())) };
         let table = Arc::clone(&update.table);
-        let build = move |stream: &mut dyn PartitionStream| -> Result<Before, ReadError> {
+        let build = move |stream: &mut dyn PartitionStream| -> Result<RowsBefore, ReadError> {
             let mut live = LiveRows::new(stream, Arc::clone(&table), now, TombstoneLimits::NONE);
             let Some(partition) = live.next_partition()? else { return Ok((None, Vec::new())) };
             let mut rows = Vec::new();

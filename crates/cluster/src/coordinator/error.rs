@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use ring::{ReplicationError, Shortage};
 use types::{Consistency, ReplicaFailure, WriteKind};
 
-use crate::coordinator::answers::Answers;
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::replica::apply::WriteError;
 use crate::replica::read::ReadOutcome;
 
@@ -40,7 +40,7 @@ pub struct FailedWrite {
     /// The end of the wait on this node: out of time, or the failure of this node.
     pub cause: WriteError,
     /// The answers that came, and those that did not.
-    pub answers: Answers,
+    pub answers: WriteAnswers,
 }
 
 /// The end of a conditional statement without an outcome.
@@ -84,7 +84,7 @@ pub enum FailedCas {
 
 impl RequestError {
     /// The error of a write that too few replicas acknowledged.
-    pub(crate) fn of_write(cause: WriteError, answers: Answers) -> Self {
+    pub(crate) fn of_write(cause: WriteError, answers: WriteAnswers) -> Self {
         Self::Write(Box::new(FailedWrite { cause, answers }))
     }
 }

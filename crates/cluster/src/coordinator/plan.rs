@@ -4,7 +4,7 @@ use ring::{Placement, ReplicaPlan, Ring};
 use rows::{Mutation, PartitionRange, ReadCommand};
 use types::{Consistency, Token, WriteKind};
 
-use super::answers::Answers;
+use super::write_answers::WriteAnswers;
 use super::error::RequestError;
 use super::range;
 use crate::node::Node;
@@ -17,7 +17,7 @@ impl Node {
         mutations: &[Mutation],
         level: Consistency,
         kind: WriteKind,
-    ) -> Result<Answers, RequestError> {
+    ) -> Result<WriteAnswers, RequestError> {
         let ring = self.ring.load();
         let (mut strictest, mut known): (Option<ReplicaPlan>, Option<(&str, Option<&Placement>)>) = (None, None);
         for mutation in mutations {
@@ -35,7 +35,7 @@ impl Node {
                 strictest = Some(plan);
             }
         }
-        Ok(strictest.map_or_else(|| Answers::of_one(level, kind), |plan| Answers::of(&plan, kind)))
+        Ok(strictest.map_or_else(|| WriteAnswers::of_one(level, kind), |plan| WriteAnswers::of(&plan, kind)))
     }
 
     /// The answers that a write of one partition waits for.
@@ -45,12 +45,12 @@ impl Node {
         token: Token,
         level: Consistency,
         kind: WriteKind,
-    ) -> Result<Answers, RequestError> {
+    ) -> Result<WriteAnswers, RequestError> {
         let ring = self.ring.load();
-        let Some(placement) = placement(&ring, keyspace)? else { return Ok(Answers::of_one(level, kind)) };
+        let Some(placement) = placement(&ring, keyspace)? else { return Ok(WriteAnswers::of_one(level, kind)) };
         let planned = ring.plan_write(placement, token, level);
         let plan = planned.map_err(|shortage| RequestError::Unavailable { level, shortage })?;
-        Ok(Answers::of(&plan, kind))
+        Ok(WriteAnswers::of(&plan, kind))
     }
 
     /// How many replicas a read waits for. Refused where those of one of its commands are too few.

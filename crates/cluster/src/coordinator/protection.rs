@@ -52,12 +52,12 @@ fn compare_rows(command: &ReadCommand, a: &ClusteringValues, b: &ClusteringValue
 
 /// One partition of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Held {
+struct HeldPartition {
     head: PartitionHead,
     items: Vec<Unfiltered>,
 }
 
-impl Held {
+impl HeldPartition {
     /// Reads the rest of the partition with this head.
     fn read(head: PartitionHead, stream: &mut dyn PartitionStream) -> Result<Self, ReadError> {
         let mut items = Vec::new();
@@ -79,7 +79,7 @@ impl Held {
 pub(super) struct Candidates {
     command: ReadCommand,
     /// Each partition, with what each replica has given of it.
-    partitions: BTreeMap<DecoratedKey, Vec<Option<Held>>>,
+    partitions: BTreeMap<DecoratedKey, Vec<Option<HeldPartition>>>,
     /// The rows that have to be read again.
     open: Vec<(DecoratedKey, Vec<ClusteringValues>)>,
     /// The number of rows held of the partition that has the most of them. A row counts once for
@@ -90,7 +90,7 @@ pub(super) struct Candidates {
 impl Candidates {
     /// The content of the answers to `command` up to `window`.
     pub fn of(command: &ReadCommand, answers: &[&Answers], window: Option<&Window>) -> Result<Self, ReadError> {
-        let mut partitions: BTreeMap<DecoratedKey, Vec<Option<Held>>> = BTreeMap::new();
+        let mut partitions: BTreeMap<DecoratedKey, Vec<Option<HeldPartition>>> = BTreeMap::new();
         let nothing = vec![None; answers.len()];
         for (replica, answers) in answers.iter().enumerate() {
             let mut stream = answers.stream();
@@ -99,7 +99,7 @@ impl Candidates {
                     break;
                 }
                 let key = head.key.clone();
-                let held = Held::read(head, &mut *stream)?;
+                let held = HeldPartition::read(head, &mut *stream)?;
                 partitions.entry(key).or_insert_with(|| nothing.clone())[replica] = Some(held);
             }
         }
@@ -115,7 +115,7 @@ impl Candidates {
             let command = &self.command;
             let is_known = |row: &&ClusteringValues| end.is_none_or(|end| compare_rows(command, row, end).is_le());
             let mut rows: Vec<ClusteringValues> =
-                held.iter().flatten().flat_map(Held::rows).filter(is_known).cloned().collect();
+                held.iter().flatten().flat_map(HeldPartition::rows).filter(is_known).cloned().collect();
             rows.sort_by(|a, b| command.table.comparator.compare_values(a, b));
             rows.dedup();
             // Cassandra holds one partition at a time. Here a portion bounds the rows of all that
@@ -145,7 +145,7 @@ impl Candidates {
     pub fn complete(&mut self, replica: usize, answers: Vec<Box<dyn PartitionStream>>) -> Result<(), ReadError> {
         for ((key, _), mut stream) in self.open.iter().zip(answers) {
             let head = stream.next_partition()?;
-            let held = head.map(|head| Held::read(head, &mut *stream)).transpose()?;
+            let held = head.map(|head| HeldPartition::read(head, &mut *stream)).transpose()?;
             let place = self.partitions.get_mut(key).and_then(|held| held.get_mut(replica));
             *place.expect("a partition that is read again has a place for each replica") = held;
         }
@@ -154,9 +154,9 @@ impl Candidates {
 
     /// The completed answer of each replica.
     pub fn into_answers(self, replicas: usize) -> Result<Vec<Answers>, ReadError> {
-        let partitions: Vec<Vec<Option<Held>>> = self.partitions.into_values().collect();
+        let partitions: Vec<Vec<Option<HeldPartition>>> = self.partitions.into_values().collect();
         let of_replica = |replica: usize| {
-            let held: Arc<[Held]> = partitions.iter().filter_map(|held| held[replica].clone()).collect();
+            let held: Arc<[HeldPartition]> = partitions.iter().filter_map(|held| held[replica].clone()).collect();
             let replay: Replay = Arc::new(move || Box::new(HeldStream { held: Arc::clone(&held), next: 0, item: 0 }));
             let mut answers = Answers::new(&self.command.table, self.command.now);
             answers.add_partitions(replay, &self.command.range, DataLimits::NONE)?;
@@ -176,7 +176,7 @@ fn named(table: &TableMetadata, rows: &[ClusteringValues]) -> Slices {
 
 /// Partitions that are held, as a stream.
 struct HeldStream {
-    held: Arc<[Held]>,
+    held: Arc<[HeldPartition]>,
     /// Position of the next partition.
     next: usize,
     /// Position of the next item in the partition that was given last.

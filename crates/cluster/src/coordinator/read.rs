@@ -1,5 +1,5 @@
 //! Reads: planned by the ring, answered by replicas. Where this node alone is asked it reads what
-//! it has; otherwise [`super::among`] asks the others, too.
+//! it has; otherwise [`super::distributed_read`] asks the others, too.
 //!
 //! A read at SERIAL or LOCAL_SERIAL first lets the conditional statements of its partition come to
 //! their end, and reads at QUORUM or LOCAL_QUORUM then. On a node alone it waits until what it has
@@ -13,8 +13,8 @@ use rows::{Build, PartitionRange, ReadCommand};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
-use super::among::Among;
-use super::answers::Answers;
+use super::distributed_read::DistributedRead;
+use super::write_answers::WriteAnswers;
 use super::cas::{Cas, quorum_of};
 use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
 use crate::node::Node;
@@ -37,7 +37,7 @@ impl Node {
         let Some((table, key)) = request.commands.first().and_then(partition_of) else {
             return self.read_now(request, level, figures, build).await;
         };
-        if let Some(others) = self.deciding_among(&table).map_err(FailedRead::Refused)? {
+        if let Some(others) = self.paxos_peers(&table).map_err(FailedRead::Refused)? {
             let quorum = quorum_of(level);
             let trace = request.trace.clone();
             let cas = Cas { table: &table, key: &key, serial: level, commit: quorum, trace: trace.as_deref() };
@@ -64,26 +64,26 @@ impl Node {
         figures: &ReadFigures,
         build: B,
     ) -> Result<B::Built, FailedRead<B::Error>> {
-        if let Some(messenger) = self.members()
+        if let Some(messenger) = self.messenger()
             && request.open.is_none()
-            && let Some(parts) = self.parts_among(&request.commands, level).map_err(FailedRead::Refused)?
+            && let Some(parts) = self.plan_parts_if_distributed(&request.commands, level).map_err(FailedRead::Refused)?
         {
             // boxed: by value it would make the future of every request larger, which is moved
             // several times
             let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
-            let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
-            let among = among.waiting_for(&parts).looking_for(request.sought.clone());
-            return Box::pin(among.read(parts, request, figures, build)).await;
+            let distributed_read = DistributedRead::new(self, messenger, level, limit, &figures.warnings, trace);
+            let distributed_read = distributed_read.waiting_for(&parts).looking_for(request.sought.clone());
+            return Box::pin(distributed_read.read(parts, request, figures, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;
         let limit = self.read_limit(&request.commands);
-        let begun = self.members().map(|_| self.env.now());
+        let begun = self.messenger().map(|_| self.env.now());
         request.measures = self.tracks_thresholds();
         let measures = request.measures;
         let read = self.replica.read(request, limit, figures, build).await;
         // a read that takes too long counts, too: else this node would be asked alone for ever
         if let (Ok(_) | Err(ReadOutcome::TimedOut), Some(begun)) = (&read, begun) {
-            self.measured_here(begun);
+            self.record_local_latency(begun);
         }
         if measures {
             self.note_sizes(figures);
@@ -144,7 +144,7 @@ pub(super) fn of_unsettled<E>(error: RequestError) -> FailedRead<E> {
             FailedRead::of_answers(FailedAnswers { level, block_for, received, data_present, failures, timed_out })
         }
         RequestError::Write(failed) if failed.cause == WriteError::Peers => {
-            let Answers { level, block_for, received, failures, .. } = failed.answers;
+            let WriteAnswers { level, block_for, received, failures, .. } = failed.answers;
             FailedRead::of_answers(FailedAnswers {
                 level,
                 block_for,

@@ -29,28 +29,28 @@ use rows::{Mutation, PartitionUpdate};
 use schema::TableMetadata;
 use types::Consistency;
 
-use super::among::Among;
+use super::distributed_read::DistributedRead;
 use super::contacts::{Contact, counts};
 use super::error::{FailedAnswers, FailedRead, RequestError};
 use super::plan::placement;
-use super::reading::Repair;
+use super::part_read::ReadRepair;
 use super::speculation;
 use crate::replica::apply::within;
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 use crate::traces;
 
 /// Most bytes of rows in one message. A partition that lacks more is told in several messages.
-const TOLD_MAX: usize = 1 << 20;
+const REPAIR_MESSAGE_SIZE_MAX: usize = 1 << 20;
 
 /// Messages that are under way at once for one read.
 const UNDER_WAY_MAX: usize = 64;
 
 /// A replica, and what it lacks.
-type Lacking = (Contact, Vec<PartitionUpdate>);
+type ReplicaUpdates = (Contact, Vec<PartitionUpdate>);
 
 /// How the replicas of a part are told what they lack.
 #[derive(Clone, Copy)]
-struct Telling {
+struct RepairDelivery {
     /// Time that all messages to the replicas of the part have.
     rest: Duration,
     /// How long one replica may take before another one is told in its place; None: none is.
@@ -64,17 +64,17 @@ pub(super) fn is_blocking(table: &TableMetadata) -> bool {
     !table.params.read_repair.eq_ignore_ascii_case("none")
 }
 
-impl Among<'_> {
+impl DistributedRead<'_> {
     /// Tells replicas what they lack.
-    pub async fn repair<E>(&self, repairs: Vec<Repair>) -> Result<(), FailedRead<E>> {
+    pub async fn repair<E>(&self, repairs: Vec<ReadRepair>) -> Result<(), FailedRead<E>> {
         let begun = self.node.env.now();
         let limit = self.node.timeouts().write;
-        for Repair { mut of_replicas, mut others } in repairs {
+        for ReadRepair { mut of_replicas, mut others } in repairs {
             self.add_further(&mut of_replicas).map_err(FailedRead::Refused)?;
             others.retain(|other| of_replicas.iter().all(|(contact, _)| contact != other));
             let count = of_replicas.len();
             let rest = limit.saturating_sub(self.node.env.elapsed(begun));
-            let told = within(&self.node.env, rest, self.tell_all(of_replicas, others, rest)).await;
+            let told = within(&self.node.env, rest, self.repair_replicas(of_replicas, others, rest)).await;
             if told != Some(true) {
                 let block_for = u32::try_from(count).unwrap_or(u32::MAX);
                 return Err(FailedRead::of_answers(FailedAnswers {
@@ -94,7 +94,7 @@ impl Among<'_> {
     /// with all that others lack: of partitions that nodes are about to be replicas of, or were
     /// replicas of until a moment ago. Agrees with
     /// `org.apache.cassandra.locator.ReplicaPlans.writeReadRepair`.
-    fn add_further(&self, of_replicas: &mut Vec<Lacking>) -> Result<(), RequestError> {
+    fn add_further(&self, of_replicas: &mut Vec<ReplicaUpdates>) -> Result<(), RequestError> {
         let ring = self.node.ring.load();
         let updates = || of_replicas.iter().flat_map(|(_, updates)| updates);
         let Some(first) = updates().next() else { return Ok(()) };
@@ -102,7 +102,7 @@ impl Among<'_> {
         if self.level == Consistency::EachQuorum {
             return Ok(());
         }
-        let mut further: Vec<Lacking> = Vec::new();
+        let mut further: Vec<ReplicaUpdates> = Vec::new();
         let is_changing = |token| !placement.pending(token).is_empty() || !placement.former(token).is_empty();
         for update in updates().filter(|update| is_changing(update.key.token)) {
             let plan = ring.plan_write(placement, update.key.token, self.level);
@@ -125,13 +125,13 @@ impl Among<'_> {
 
     /// Tells each replica of a part what it lacks; true if as many replicas have it in the end.
     /// One of `others` may take the place of a replica that is late.
-    async fn tell_all(&self, of_replicas: Vec<Lacking>, others: Vec<Contact>, rest: Duration) -> bool {
-        let lacking: Vec<Lacking> = of_replicas.into_iter().filter(|(_, updates)| !updates.is_empty()).collect();
+    async fn repair_replicas(&self, of_replicas: Vec<ReplicaUpdates>, others: Vec<Contact>, rest: Duration) -> bool {
+        let lacking: Vec<ReplicaUpdates> = of_replicas.into_iter().filter(|(_, updates)| !updates.is_empty()).collect();
         let Some(first) = lacking.iter().find_map(|(_, updates)| updates.first()) else { return true };
         let patience = if others.is_empty() { None } else { self.patience_with_writes(&first.table) };
-        let telling = Telling { rest, patience, under_way: (UNDER_WAY_MAX / lacking.len()).max(1) };
+        let delivery = RepairDelivery { rest, patience, under_way: (UNDER_WAY_MAX / lacking.len()).max(1) };
         let others = RefCell::new(others.into_iter());
-        let told = lacking.iter().map(|(contact, updates)| self.tell_or_another(*contact, updates, &others, telling));
+        let told = lacking.iter().map(|(contact, updates)| self.repair_or_another(*contact, updates, &others, delivery));
         join_all(told).await.into_iter().all(|has_it| has_it)
     }
 
@@ -146,15 +146,15 @@ impl Among<'_> {
     /// Tells a replica what it lacks and, where that fails or takes too long, the next of
     /// `others`. True: one of the two has it. Each of `others` stands for one replica only, so
     /// that everything comes to as many replicas as have lacked it.
-    async fn tell_or_another(
+    async fn repair_or_another(
         &self,
         contact: Contact,
         updates: &[PartitionUpdate],
         others: &RefCell<IntoIter<Contact>>,
-        telling: Telling,
+        delivery: RepairDelivery,
     ) -> bool {
-        let mut told = pin!(self.tell_updates(contact, updates, telling));
-        let Some(patience) = telling.patience else { return told.await };
+        let mut told = pin!(self.send_updates(contact, updates, delivery));
+        let Some(patience) = delivery.patience else { return told.await };
         let has_it = within(&self.node.env, patience, told.as_mut()).await;
         if has_it == Some(true) {
             return true;
@@ -166,7 +166,7 @@ impl Among<'_> {
                 None => told.await,
             };
         };
-        let instead = pin!(self.tell_updates(other, updates, telling));
+        let instead = pin!(self.send_updates(other, updates, delivery));
         if has_it.is_some() {
             return instead.await;
         }
@@ -178,10 +178,10 @@ impl Among<'_> {
     }
 
     /// Tells one replica some updates. True: the replica has all of them.
-    async fn tell_updates(&self, contact: Contact, updates: &[PartitionUpdate], telling: Telling) -> bool {
+    async fn send_updates(&self, contact: Contact, updates: &[PartitionUpdate], delivery: RepairDelivery) -> bool {
         let mut mutations = updates.iter().cloned().flat_map(pieces).map(Mutation::of);
-        let tell = |mutation| self.tell(contact, mutation, telling.rest);
-        let mut waiting: FuturesUnordered<_> = mutations.by_ref().take(telling.under_way).map(tell).collect();
+        let tell = |mutation| self.send_mutation(contact, mutation, delivery.rest);
+        let mut waiting: FuturesUnordered<_> = mutations.by_ref().take(delivery.under_way).map(tell).collect();
         let mut all_have_it = true;
         while let Some(has_it) = waiting.next().await {
             all_have_it &= has_it;
@@ -191,7 +191,7 @@ impl Among<'_> {
     }
 
     /// Tells one replica a mutation. True: the replica has it.
-    async fn tell(&self, contact: Contact, mutation: Mutation, rest: Duration) -> bool {
+    async fn send_mutation(&self, contact: Contact, mutation: Mutation, rest: Duration) -> bool {
         if !contact.is_local {
             let mut payload = Vec::new();
             encode_mutation(&mut payload, &mutation);
@@ -201,7 +201,7 @@ impl Among<'_> {
             return self.messenger.request(contact.address, request).await.is_ok();
         }
         let replica = &self.node.replica;
-        match replica.apply_or_in_parts(&[mutation], &[], Held::new()).await {
+        match replica.apply_or_in_parts(&[mutation], &[], StripeGuards::new()).await {
             Err(error) => {
                 tracing::warn!(%error, "this node lacks what a read has found, and cannot write it");
                 false
@@ -223,7 +223,7 @@ fn pieces(mut update: PartitionUpdate) -> Vec<PartitionUpdate> {
     let (mut pieces, mut piece, mut size) = (Vec::new(), update, 0);
     for row in rows {
         let more = row.data_size();
-        if size + more > TOLD_MAX && !piece.is_empty() {
+        if size + more > REPAIR_MESSAGE_SIZE_MAX && !piece.is_empty() {
             pieces.push(std::mem::replace(&mut piece, empty.clone()));
             size = 0;
         }

@@ -2,8 +2,8 @@
 //! at every row.
 //!
 //! What builds the answer runs on a thread for long jobs and waits there for portions, which
-//! [`super::among`] asks for and hands over ([`run`]). The portion of this node is read on such a
-//! thread, too, and so are those that this node gives to the scans of others. So only
+//! [`super::distributed_read`] asks for and hands over ([`run`]). The portion of this node is read
+//! on such a thread, too, and so are those that this node gives to the scans of others. So only
 //! [`SCANS_MAX`] scans have a thread at one time, and the others wait for their turn: if scans
 //! held all the threads, no portion could be read, and no scan would go on.
 //!
@@ -23,7 +23,7 @@ use rows::{Build, BuildResult, ClusteringValues, PartitionHead, PartitionStream,
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use types::DecoratedKey;
 
-use super::reading::{Asked, Missing, ReadingStream, Repair};
+use super::part_read::{PartRead, Missing, ReadingStream, ReadRepair};
 use crate::replica::apply::within;
 
 /// Scans of one node that have a thread for long jobs at one time. The other half of these threads
@@ -31,34 +31,34 @@ use crate::replica::apply::within;
 pub(crate) const SCANS_MAX: usize = LONG_THREADS_MAX / 2;
 
 /// An order for the portions that a scan needs before it can go on.
-pub(super) struct Order {
+pub(super) struct FetchRequest {
     /// The parts that are left to read.
-    pub parts: Vec<Asked>,
+    pub parts: Vec<PartRead>,
     /// The answers that are missing of these parts.
     pub missing: Missing,
     /// Data that replicas lack of what was read.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ReadRepair>,
 }
 
 /// A scan that has ended.
-pub(super) struct Scanned<B: Build> {
+pub(super) struct ScanOutcome<B: Build> {
     /// The result that was built.
     pub result: BuildResult<B>,
     /// Data that replicas lack of what was read last.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ReadRepair>,
     /// Live rows and tombstones that were read.
     pub counts: [u64; 2],
 }
 
 /// Why a scan was stopped before its end.
 #[derive(Debug)]
-pub(super) enum Unended<E> {
+pub(super) enum ScanError<E> {
     /// The time of the read was over.
     TimedOut,
     /// There was no thread for the scan.
     Overloaded,
     /// An order could not be carried out.
-    Order(E),
+    FetchRequest(E),
 }
 
 /// Builds something from a scan of these parts on a thread for long jobs. `turns` has one permit
@@ -68,13 +68,13 @@ pub(super) async fn run<B: Build, E>(
     env: &Env,
     turns: &Arc<Semaphore>,
     rest: impl Fn() -> Duration,
-    parts: Arc<Vec<Asked>>,
+    parts: Arc<Vec<PartRead>>,
     build: Arc<B>,
-    mut carry_out: impl AsyncFnMut(Order) -> Result<Vec<Asked>, E>,
-) -> Result<Scanned<B>, Unended<E>> {
-    let turn = within(env, rest(), Arc::clone(turns).acquire_owned()).await.ok_or(Unended::<E>::TimedOut)?;
-    let turn = turn.map_err(|_| Unended::<E>::Overloaded)?;
-    let (orders, mut ordered) = mpsc::channel::<(Order, oneshot::Sender<Vec<Asked>>)>(1);
+    mut carry_out: impl AsyncFnMut(FetchRequest) -> Result<Vec<PartRead>, E>,
+) -> Result<ScanOutcome<B>, ScanError<E>> {
+    let turn = within(env, rest(), Arc::clone(turns).acquire_owned()).await.ok_or(ScanError::<E>::TimedOut)?;
+    let turn = turn.map_err(|_| ScanError::<E>::Overloaded)?;
+    let (orders, mut ordered) = mpsc::channel::<(FetchRequest, oneshot::Sender<Vec<PartRead>>)>(1);
     let job = move || {
         // held until the thread is free again, also where nobody waits for the scan any more
         let _turn = turn;
@@ -86,29 +86,29 @@ pub(super) async fn run<B: Build, E>(
         let mut stream = ScanStream::new(parts, fetch);
         let result = build.build(&mut stream);
         let counts = stream.counts();
-        Scanned { result, repairs: stream.finish(), counts }
+        ScanOutcome { result, repairs: stream.finish(), counts }
     };
     let mut job = Box::pin(env.blocking_long("scan of replicas", job));
     let ended = loop {
         let next = select(&mut job, Box::pin(ordered.recv()));
-        match within(env, rest(), next).await.ok_or(Unended::<E>::TimedOut)? {
+        match within(env, rest(), next).await.ok_or(ScanError::<E>::TimedOut)? {
             Either::Left((ended, _)) => break ended,
             Either::Right((Some((order, tell)), _)) => {
-                let parts = carry_out(order).await.map_err(Unended::Order)?;
+                let parts = carry_out(order).await.map_err(ScanError::FetchRequest)?;
                 // a scan that was stopped does not take them
                 let _ = tell.send(parts);
             }
             // the scan gives no more orders and is about to end
-            Either::Right((None, _)) => break within(env, rest(), &mut job).await.ok_or(Unended::<E>::TimedOut)?,
+            Either::Right((None, _)) => break within(env, rest(), &mut job).await.ok_or(ScanError::<E>::TimedOut)?,
         }
     };
-    ended.map_err(|_| Unended::<E>::Overloaded)
+    ended.map_err(|_| ScanError::<E>::Overloaded)
 }
 
 /// The stream of a scan. `F` carries out an order, and gives the parts with what was missing.
 pub(super) struct ScanStream<F> {
     fetch: F,
-    parts: Arc<Vec<Asked>>,
+    parts: Arc<Vec<PartRead>>,
     reading: ReadingStream,
     /// The current partition, and the last row of it that was given.
     at: Option<(DecoratedKey, Option<ClusteringValues>)>,
@@ -122,9 +122,9 @@ pub(super) struct ScanStream<F> {
     counts: [u64; 2],
 }
 
-impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
+impl<F: FnMut(FetchRequest) -> Result<Vec<PartRead>, ReadError>> ScanStream<F> {
     /// A scan of these parts.
-    pub fn new(parts: Arc<Vec<Asked>>, fetch: F) -> Self {
+    pub fn new(parts: Arc<Vec<PartRead>>, fetch: F) -> Self {
         let reading = ReadingStream::new(&parts);
         Self { fetch, parts, reading, at: None, began: None, held: None, is_ended: true, counts: [0; 2] }
     }
@@ -136,7 +136,7 @@ impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
     }
 
     /// Ends the scan: what replicas lack of what was read last.
-    pub fn finish(self) -> Vec<Repair> {
+    pub fn finish(self) -> Vec<ReadRepair> {
         self.reading.end().1
     }
 
@@ -162,7 +162,7 @@ impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
         };
         self.began.clone_from(&self.at);
         if !parts.is_empty() {
-            self.parts = Arc::new((self.fetch)(Order { parts, missing, repairs })?);
+            self.parts = Arc::new((self.fetch)(FetchRequest { parts, missing, repairs })?);
         }
         self.reading = ReadingStream::new(&self.parts);
         Ok(())
@@ -196,7 +196,7 @@ impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError>> ScanStream<F> {
     }
 }
 
-impl<F: FnMut(Order) -> Result<Vec<Asked>, ReadError> + Send> PartitionStream for ScanStream<F> {
+impl<F: FnMut(FetchRequest) -> Result<Vec<PartRead>, ReadError> + Send> PartitionStream for ScanStream<F> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let next = match self.held.take() {
             None => self.following()?,

@@ -16,11 +16,11 @@ use storage::StorageError;
 use tokio::sync::OwnedSemaphorePermit;
 use types::{Consistency, WriteKind};
 
-use super::acknowledgement::among::Among;
-use super::answers::{Answers, Counted};
+use super::acknowledgement::replica_wait::ReplicaWait;
+use super::write_answers::{WriteAnswers, AnswerScope};
 use super::error::RequestError;
-use super::sent::Sent;
-use super::write::among::Others;
+use super::pending_write::PendingWrite;
+use super::write::distributed::RingPeers;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
 
@@ -31,10 +31,10 @@ pub(crate) const TRUNCATIONS_MAX: usize = 8;
 impl Node {
     /// Drops all data of a table on all nodes.
     pub async fn truncate(self: &Arc<Self>, keyspace: &str, table: &str) -> Result<(), RequestError> {
-        match self.others() {
-            Some(others) => self.truncate_among(others, keyspace, table).await,
+        match self.ring_peers() {
+            Some(others) => self.truncate_distributed(others, keyspace, table).await,
             None => {
-                let answers = Answers::of_one(Consistency::All, WriteKind::Simple);
+                let answers = WriteAnswers::of_one(Consistency::All, WriteKind::Simple);
                 self.truncate_here(keyspace, table).await.map_err(|cause| RequestError::of_write(cause, answers))
             }
         }
@@ -98,9 +98,9 @@ impl Node {
         within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
-    async fn truncate_among(
+    async fn truncate_distributed(
         self: &Arc<Self>,
-        others: Others<'_>,
+        others: RingPeers<'_>,
         keyspace: &str,
         table: &str,
     ) -> Result<(), RequestError> {
@@ -112,9 +112,9 @@ impl Node {
             return Err(RequestError::Unavailable { level, shortage: Shortage { required, alive } });
         }
         let answers =
-            Answers { block_for: required, outstanding: required, ..Answers::of_one(level, WriteKind::Simple) };
-        let replicas = (0..required).map(|id| (EndpointId(id), Counted::All)).collect();
-        let sent = Arc::new(Sent::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
+            WriteAnswers { block_for: required, outstanding: required, ..WriteAnswers::of_one(level, WriteKind::Simple) };
+        let replicas = (0..required).map(|id| (EndpointId(id), AnswerScope::All)).collect();
+        let sent = Arc::new(PendingWrite::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
         let (begun, timeout) = (self.env.now(), self.timeouts().truncate);
         // before the others are asked: once they are, this node truncates too, whoever waits
@@ -126,7 +126,7 @@ impl Node {
             others.messenger.ask(others.ring.endpoint(peer).address, &[], request.clone(), &asker);
         }
         let truncated = self.truncate_in_turn(turn, begun, keyspace, table).await;
-        Among::new(&self.env, vec![sent], truncated.map(|()| None), begun, timeout).await
+        ReplicaWait::new(&self.env, vec![sent], truncated.map(|()| None), begun, timeout).await
     }
 }
 

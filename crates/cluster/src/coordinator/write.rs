@@ -8,10 +8,10 @@
 //!    mutations for it. There is none where nothing is to be waited for (periodic sync,
 //!    `durable_writes = false`).
 //!
-//! Among several nodes ([`among`]) each mutation goes to its own replicas. Batches, counters and
-//! conditional statements differ in what they apply and under which locks.
+//! Among several nodes ([`distributed`]) each mutation goes to its own replicas. Batches, counters
+//! and conditional statements differ in what they apply and under which locks.
 
-pub(crate) mod among;
+pub(crate) mod distributed;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use storage::commitlog::LogPosition;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
 use super::acknowledgement::Acknowledgement;
-use super::answers::Answers;
+use super::write_answers::WriteAnswers;
 use super::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, more_time, within};
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 
 impl Node {
     /// Writes mutations; those of which this node is a replica as one step. The wait for their
@@ -38,13 +38,13 @@ impl Node {
         level: Consistency,
     ) -> Result<Option<Acknowledgement>, RequestError> {
         let kind = kind_of(&mutations);
-        if let Some(others) = self.others() {
+        if let Some(others) = self.ring_peers() {
             // boxed: the future of a node alone stays as small as it is
-            return Box::pin(self.write_among(others, mutations, level, kind)).await;
+            return Box::pin(self.write_distributed(others, mutations, level, kind)).await;
         }
         let answers = self.plan_write(&mutations, level, kind)?;
         let timeout = self.timeouts().write + more_time(&mutations);
-        self.send(answers, timeout, self.replica.apply(&mutations, Held::new())).await
+        self.send(answers, timeout, self.replica.apply(&mutations, StripeGuards::new())).await
     }
 
     /// As `Node::write`, for a traced request, in whose session the replicas have a share.
@@ -54,9 +54,9 @@ impl Node {
         level: Consistency,
         trace: Arc<dyn TraceSink>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        let Some(others) = self.others() else { return self.write(mutations, level).await };
+        let Some(others) = self.ring_peers() else { return self.write(mutations, level).await };
         let kind = kind_of(&mutations);
-        self.write_among(others.traced(Some(trace)), mutations, level, kind).await
+        self.write_distributed(others.traced(Some(trace)), mutations, level, kind).await
     }
 
     /// The end of every write of a node alone. Waits for `applied`, which gives the log position
@@ -64,7 +64,7 @@ impl Node {
     /// share the timeout.
     pub(super) async fn send(
         &self,
-        mut answers: Answers,
+        mut answers: WriteAnswers,
         timeout: Duration,
         applied: impl Future<Output = Result<Option<LogPosition>, WriteError>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
@@ -79,7 +79,7 @@ impl Node {
             Ok(None) => Ok(None),
             Ok(Some(log)) => {
                 let rest = timeout.saturating_sub(self.env.elapsed(begun));
-                Ok(Some(Acknowledgement::alone(log, local, answers, rest)))
+                Ok(Some(Acknowledgement::of_log(log, local, answers, rest)))
             }
             Err(cause) => {
                 if cause != WriteError::TimedOut {

@@ -19,10 +19,10 @@ const ALPHA: f64 = 0.75;
 /// The latencies of one replica of late.
 #[derive(Default)]
 pub(super) struct Sample {
-    kept: Vec<Kept>,
+    kept: Vec<WeightedLatency>,
 }
 
-struct Kept {
+struct WeightedLatency {
     /// Natural logarithm of the weight.
     weight: f64,
     /// Natural logarithm of the priority.
@@ -38,7 +38,7 @@ impl Sample {
         let share = ((random >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let weight = ALPHA * at.as_secs_f64();
         let millis = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
-        let new = Kept { weight, priority: weight - share.ln(), millis };
+        let new = WeightedLatency { weight, priority: weight - share.ln(), millis };
         if self.kept.len() < SIZE {
             self.kept.push(new);
             return;

@@ -8,7 +8,7 @@
 //! the page that were not taken. A hint may come twice, and applying it twice changes nothing. A
 //! file that was sent whole is removed.
 //!
-//! The hints of this node itself ([`Node::hint_here`]) are not sent but applied, as if they had
+//! The hints of this node itself ([`Node::hint_self`]) are not sent but applied, as if they had
 //! come from another node, and at no pace.
 //!
 //! `org.apache.cassandra.hints.HintsDispatchTrigger`, `HintsDispatchExecutor`, `HintsDispatcher`.
@@ -89,7 +89,7 @@ async fn rounds(env: env::Env, node: Weak<Node>, deliveries_max: usize) {
 }
 
 /// The end of sending a file.
-enum Sent {
+enum SendOutcome {
     Whole,
     /// The host did not take everything; the file knows from where on.
     Part,
@@ -99,8 +99,8 @@ impl Node {
     /// Hosts that have left the ring, or were removed from it, get no hints any more: others have
     /// their data.
     fn forget_hosts_that_left(&self) {
-        let Some(members) = self.members() else { return };
-        let left: Vec<HostId> = members.with_gossip(|gossip| {
+        let Some(messenger) = self.messenger() else { return };
+        let left: Vec<HostId> = messenger.with_gossip(|gossip| {
             let has_left = |peer: &&Peer| matches!(peer.status(), Some(Status::Left(_) | Status::Removed(_)));
             let ids =
                 gossip.peers().values().filter(has_left).filter_map(|peer| peer.state.value(ApplicationState::HostId));
@@ -153,7 +153,7 @@ impl Node {
     /// Whether a host can take hints now: it is up, or it is this node, which has joined.
     fn is_there(&self, host_id: &HostId) -> bool {
         match *host_id == self.identity.host_id {
-            true => self.members().is_some(),
+            true => self.messenger().is_some(),
             false => self.address_of_live(host_id).is_some(),
         }
     }
@@ -182,12 +182,12 @@ impl Node {
         let Some(store) = self.handoff.store.get() else { return false };
         let name = file.descriptor.file_name();
         match self.send_file(&mut file, to, pace).await {
-            Ok(Sent::Whole) => {
+            Ok(SendOutcome::Whole) => {
                 tracing::info!(file = name, "the hints of a file were sent");
                 store.remove_sent(file);
                 true
             }
-            Ok(Sent::Part) => {
+            Ok(SendOutcome::Part) => {
                 tracing::info!(file = name, "the hints of a file were sent in part; the rest goes later");
                 store.put_back(file);
                 false
@@ -205,8 +205,8 @@ impl Node {
         }
     }
 
-    async fn send_file(&self, file: &mut HintFile, to: &HostId, pace: &mut Pace) -> Result<Sent, HintError> {
-        let Some(store) = self.handoff.store.get() else { return Ok(Sent::Part) };
+    async fn send_file(&self, file: &mut HintFile, to: &HostId, pace: &mut Pace) -> Result<SendOutcome, HintError> {
+        let Some(store) = self.handoff.store.get() else { return Ok(SendOutcome::Part) };
         let mut reader = Reader::open(self.env.disk.as_ref(), &store.path(file))?;
         reader.seek(file.sent)?;
         loop {
@@ -218,10 +218,10 @@ impl Node {
             }
             file.sent = page.start;
             if !self.send_page(file, to, page, pace).await? {
-                return Ok(Sent::Part);
+                return Ok(SendOutcome::Part);
             }
             if is_last {
-                return Ok(Sent::Whole);
+                return Ok(SendOutcome::Whole);
             }
         }
     }
@@ -263,13 +263,13 @@ impl Node {
             if !wait.is_zero() {
                 self.env.sleep(wait).await;
             }
-            let (Some(members), Some(to)) = (self.members(), self.address_of_live(to)) else { return Ok(false) };
+            let (Some(messenger), Some(to)) = (self.messenger(), self.address_of_live(to)) else { return Ok(false) };
             if self.is_handoff_paused() {
                 return Ok(false);
             }
             let message = HintMessage { host_id, hint: Bytes::clone(&hint) };
             let request = Request::new(Verb::HintReq, message.encode(), self.timeouts().write);
-            answers.push((place, members.request(to, request)));
+            answers.push((place, messenger.request(to, request)));
         }
         let mut all_taken = true;
         for (place, answer) in answers {
@@ -292,7 +292,7 @@ impl Node {
     async fn take_page(&self, file: &mut HintFile, page: &Page) -> bool {
         let figures = &self.handoff.figures;
         let limit = self.timeouts().write;
-        let Some(take) = self.handoff.take_own.get() else { return false };
+        let Some(take) = self.handoff.apply_own_hint.get() else { return false };
         let hints = page.hints.iter().enumerate().filter(|(place, _)| !file.taken.contains(place));
         let (places, hints): (Vec<usize>, Vec<Bytes>) = hints.map(|(place, hint)| (place, Bytes::clone(hint))).unzip();
         let taking = hints.into_iter().map(|hint| within(&self.env, limit, take(hint)));

@@ -176,7 +176,7 @@ fn hints_for_oneself_are_given_away_for_all_replicas() {
     ring.node(0).engine.memory.take(FULL);
     ring.write(0, vec![ring.row("ks", k, 1, 1, 1)], Consistency::Any).expect("a hint is an answer");
     let node = Arc::clone(ring.node(0));
-    ring.world.block_on(async move { node.give_hints_away().await }).expect("taken");
+    ring.world.block_on(async move { node.transfer_hints().await }).expect("taken");
     assert_eq!((ring.stored(0, "ks", k), files_of(&ring, 0)), (Vec::new(), 0));
     let received = |machine: usize| ring.node(machine).handoff_figures().received_for_others.get();
     assert!(received(1) + received(2) > 0);
@@ -235,7 +235,7 @@ fn send(ring: &SimRing, to: usize, target: [u8; 16], hint: &[u8]) -> bool {
     let node = ring.node(1);
     let message = HintMessage { host_id: target, hint: Bytes::copy_from_slice(hint) };
     let request = Request::new(Verb::HintReq, message.encode(), Duration::from_secs(2));
-    let answer = node.members().expect("joined").request(ring.address(to), request);
+    let answer = node.messenger().expect("joined").request(ring.address(to), request);
     ring.world.block_on(answer).is_ok_and(|answer| answer.header.verb == Verb::HintRsp)
 }
 
@@ -383,7 +383,7 @@ fn hints_of_a_node_that_has_left_are_removed() {
     assert!(ring.node(0).hint(leaver, &hintable(&ring.row("ks", 1, 1, 1, 1))));
     ring.world.block_on(ring.node(0).hints_durable()).expect("durable");
     let far = ring.node(2).env.clock.now_micros() / 1000 + 86_400_000;
-    ring.node(2).members().expect("joined").with_gossip(|gossip| {
+    ring.node(2).messenger().expect("joined").with_gossip(|gossip| {
         for state in [ApplicationState::StatusWithPort, ApplicationState::Status] {
             gossip.local.set(state, format!("LEFT,0,{far}"));
         }
@@ -439,7 +439,7 @@ fn hints_are_given_away_at_the_whole_pace() {
     }
     let bytes = node.handoff.store.get().expect("it keeps hints").size(&dead.host_id);
     let begun = ring.world.elapsed();
-    ring.world.block_on(async move { node.give_hints_away().await }).expect("another node takes them");
+    ring.world.block_on(async move { node.transfer_hints().await }).expect("another node takes them");
     let (took, paid) = (ring.world.elapsed().saturating_sub(begun), Duration::from_secs(bytes / RATE));
     assert!(took > paid / 2 && took < paid * 2, "{bytes} bytes took {took:?}");
 }

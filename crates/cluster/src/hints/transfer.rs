@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 impl Node {
     /// Gives all hints to another node. Err: some hints are left, or no node can take them.
-    pub(crate) async fn give_hints_away(&self) -> Result<(), String> {
+    pub(crate) async fn transfer_hints(&self) -> Result<(), String> {
         let Some(store) = self.handoff.store.get() else { return Ok(()) };
         if !self.handoff.settings.load().transfers_on_decommission {
             tracing::info!("the hints that wait here are removed (transfer_hints_on_decommission: false)");
@@ -50,9 +50,9 @@ impl Node {
             if store.is_empty() {
                 return Ok(());
             }
-            let Some((host_id, address)) = self.nearest_but(&tried) else { break };
+            let Some((host_id, address)) = self.nearest_untried(&tried) else { break };
             tracing::info!(%address, attempt, "all hints go to another node");
-            if self.give_to(store, &host_id).await {
+            if self.transfer_to(store, &host_id).await {
                 return Ok(());
             }
             tried.insert(host_id);
@@ -64,7 +64,7 @@ impl Node {
     }
 
     /// Gives the hints to one node. False: the node has not taken all that it was to have.
-    async fn give_to(&self, store: &HintStore, to: &HostId) -> bool {
+    async fn transfer_to(&self, store: &HintStore, to: &HostId) -> bool {
         let mut pace = Pace::new(&self.env);
         for round in 1..=ROUNDS_MAX {
             if store.is_empty() {
@@ -73,7 +73,7 @@ impl Node {
             let begun_until = store.close_files();
             let bytes: u64 = store.pending().iter().map(|of_host| of_host.size).sum();
             tracing::info!(round, bytes, "hints are given to another node");
-            if !self.give_files(store, to, begun_until, &mut pace).await {
+            if !self.transfer_files(store, to, begun_until, &mut pace).await {
                 return false;
             }
         }
@@ -84,7 +84,7 @@ impl Node {
     }
 
     /// Gives the files that were begun until then to a node. False: it has not taken all of them.
-    async fn give_files(&self, store: &HintStore, to: &HostId, begun_until: i64, pace: &mut Pace) -> bool {
+    async fn transfer_files(&self, store: &HintStore, to: &HostId, begun_until: i64, pace: &mut Pace) -> bool {
         loop {
             let with_files = store.pending().into_iter().filter(|of_host| of_host.oldest_millis <= begun_until);
             let hosts: Vec<HostId> = with_files.map(|of_host| of_host.host_id).collect();
@@ -108,7 +108,7 @@ impl Node {
 
     /// The nearest member that stays in the ring and is not in `tried`: one of the own data
     /// center, or else one of another.
-    fn nearest_but(&self, tried: &BTreeSet<HostId>) -> Option<(HostId, SocketAddr)> {
+    fn nearest_untried(&self, tried: &BTreeSet<HostId>) -> Option<(HostId, SocketAddr)> {
         let ring = self.ring();
         let stays = |endpoint: &&ring::Endpoint| {
             let is_member = endpoint.is_up && endpoint.owns_tokens() && endpoint.state != State::Leaving;

@@ -205,7 +205,7 @@ async fn run(node: &Node, operations: Vec<(Arc<TableStore>, Operation)>) -> Resu
 }
 
 /// The partitions whose tombstones may be purged early.
-fn graceless(store: &TableStore, inputs: Inputs<'_>) -> Result<Arc<BTreeSet<DecoratedKey>>> {
+fn purgeable_partitions(store: &TableStore, inputs: Inputs<'_>) -> Result<Arc<BTreeSet<DecoratedKey>>> {
     let Inputs::Keys(keys) = inputs else { return Ok(Arc::default()) };
     let table = store.table();
     keys.iter().map(|key| parse_key(&table, key)).collect::<Result<_>>().map(Arc::new)
@@ -230,7 +230,7 @@ fn select(store: &TableStore, inputs: Inputs<'_>) -> Result<Select> {
             Ok(Box::new(move |sstable| holds(sstable, &key).unwrap_or(true)))
         }
         Inputs::Keys(_) => {
-            let keys = graceless(store, inputs)?;
+            let keys = purgeable_partitions(store, inputs)?;
             Ok(Box::new(move |sstable| keys.iter().any(|key| holds(sstable, key).unwrap_or(true))))
         }
     }

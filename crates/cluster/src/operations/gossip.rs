@@ -20,7 +20,7 @@ const RING_DELAY: Duration = Duration::from_secs(30);
 
 /// The facts that this node knows of an endpoint.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Known {
+pub struct KnownEndpoint {
     /// The address by which the others know it.
     pub address: SocketAddr,
     /// The values that the endpoint tells of itself.
@@ -31,14 +31,14 @@ pub struct Known {
 }
 
 /// The facts of all endpoints, this node first. A node alone knows itself: what it would tell.
-pub fn known(node: &Node) -> Vec<Known> {
-    let Some(messenger) = node.members() else {
-        return vec![Known { address: node.identity.broadcast, state: alone(node), phi: None }];
+pub fn known_endpoints(node: &Node) -> Vec<KnownEndpoint> {
+    let Some(messenger) = node.messenger() else {
+        return vec![KnownEndpoint { address: node.identity.broadcast, state: single_node_state(node), phi: None }];
     };
     let now = Duration::from_nanos(node.env.clock.monotonic_nanos());
     messenger.with_gossip(|gossip| {
-        let this = Known { address: node.identity.broadcast, state: gossip.local.state().clone(), phi: None };
-        let others = gossip.peers().iter().map(|(address, peer)| Known {
+        let this = KnownEndpoint { address: node.identity.broadcast, state: gossip.local.state().clone(), phi: None };
+        let others = gossip.peers().iter().map(|(address, peer)| KnownEndpoint {
             address: *address,
             state: peer.state.clone(),
             phi: gossip.phi(*address, now),
@@ -49,14 +49,14 @@ pub fn known(node: &Node) -> Vec<Known> {
 
 /// The seeds, this node left out. A node alone has none.
 pub fn seeds(node: &Node) -> Vec<SocketAddr> {
-    let seeds = node.members().map(|messenger| messenger.with_gossip(|gossip| gossip.options().seeds.clone()));
+    let seeds = node.messenger().map(|messenger| messenger.with_gossip(|gossip| gossip.options().seeds.clone()));
     seeds.into_iter().flatten().filter(|seed| *seed != node.identity.broadcast).collect()
 }
 
 /// Looks the names of the seeds up again, which may wait for the network, and gives the seeds.
 /// None: none of them has an address.
 pub fn reload_seeds(node: &Node) -> Option<Vec<SocketAddr>> {
-    if let (Some(messenger), Some(names)) = (node.members(), node.joined.seed_names.get()) {
+    if let (Some(messenger), Some(names)) = (node.messenger(), node.membership_state.seed_names.get()) {
         let found = (names.0)();
         if found.is_empty() {
             return None;
@@ -67,7 +67,7 @@ pub fn reload_seeds(node: &Node) -> Option<Vec<SocketAddr>> {
 }
 
 /// The values that a node alone would tell of itself.
-fn alone(node: &Node) -> EndpointState {
+fn single_node_state(node: &Node) -> EndpointState {
     let version = node.engine.options.sstable_version;
     let versions = format!("{}-{}", version.format().name(), version.name());
     let introduction = node.introduction(MessagingVersion::V13, versions);
@@ -81,7 +81,7 @@ fn alone(node: &Node) -> EndpointState {
 
 /// Whether the node takes part in gossip; None: it is alone.
 pub fn is_active(node: &Node) -> Option<bool> {
-    node.members()?;
+    node.messenger()?;
     Some(node.membership().is_some_and(|membership| membership.is_gossiping()))
 }
 
@@ -100,7 +100,7 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
         _ => {}
     }
     let Some(membership) = node.membership() else { return Ok(()) };
-    match (active, node.joined.introduction.get()) {
+    match (active, node.membership_state.introduction.get()) {
         (true, Some(introduction)) => {
             tracing::warn!("gossip is begun by the operator");
             // the tokens that the node has now: it may have moved
@@ -122,13 +122,13 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
 /// gossip: the node would hear no sign of life of an endpoint that is well, and tell the others to
 /// remove it once gossip begins again. Cassandra removes a live endpoint then.
 pub async fn assassinate(node: &Node, address: SocketAddr) -> Result<()> {
-    let Some(messenger) = node.members() else {
+    let Some(messenger) = node.messenger() else {
         return invalid("this node is alone: there is nobody to remove");
     };
     if address == node.identity.broadcast {
         return invalid("a node does not remove itself");
     }
-    node.refuse_unheard().map_err(failed)?;
+    node.refuse_without_gossip().map_err(failed)?;
     tracing::warn!(%address, "an endpoint is removed by gossip (assassinate)");
     let heard = |state: &EndpointState| (state.generation, state.heartbeat);
     let seen = messenger.with_gossip(|gossip| gossip.peers().get(&address).map(|peer| heard(&peer.state)));
@@ -136,7 +136,7 @@ pub async fn assassinate(node: &Node, address: SocketAddr) -> Result<()> {
         node.env.sleep(RING_DELAY).await;
     }
     // gossip may have been stopped meanwhile: a live endpoint would seem silent
-    node.refuse_unheard().map_err(failed)?;
+    node.refuse_without_gossip().map_err(failed)?;
     let now = gossip::Now {
         monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
         wall_millis: node.env.clock.now_micros() / 1000,
@@ -156,16 +156,16 @@ pub fn set_ready(node: &Node, ready: bool) {
 
 /// The counts of the links that this node opens.
 pub fn outbound(node: &Node) -> Vec<OutboundCounts> {
-    node.members().map(|messenger| messenger.outbound_counts()).unwrap_or_default()
+    node.messenger().map(|messenger| messenger.outbound_counts()).unwrap_or_default()
 }
 
 /// The counts of the links that other nodes open.
 pub fn inbound(node: &Node) -> Vec<InboundCounts> {
-    node.members().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
+    node.messenger().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
 }
 
 /// The messages of other nodes by their verb. On a node alone the counts of every verb are 0.
 pub fn verb_counts(node: &Node) -> Vec<VerbCounts> {
     let none = || Verb::ALL.iter().map(|verb| VerbCounts { verb: *verb, received: 0, dropped: 0 }).collect();
-    node.members().map_or_else(none, |messenger| messenger.verb_counts())
+    node.messenger().map_or_else(none, |messenger| messenger.verb_counts())
 }

@@ -29,7 +29,7 @@ const TABLE_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The share that a node has in the snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Share {
+pub struct SnapshotShare {
     /// The node.
     pub address: SocketAddr,
     /// Tables of which the node has the snapshot.
@@ -43,7 +43,7 @@ pub struct Share {
 /// copy the schema of a later time: a table that was dropped in between would be missing from it,
 /// and a restore would drop that table although its rows were saved. Gives every node's share, this
 /// one's first.
-pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<Share>> {
+pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<SnapshotShare>> {
     let stores = tables::selected(node, Selection { keyspaces, tables: &[] })?;
     let is_shared = |keyspace: &str| !schema::system::is_local_keyspace(keyspace);
     let mut stores: Vec<_> = stores.into_iter().filter(|store| is_shared(&store.table().keyspace)).collect();
@@ -55,7 +55,7 @@ pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<S
         let taken = snapshots::take(node, name, &stores, false).await;
         let failure = taken.err().map(|error| error.to_string());
         let tables = if failure.is_none() { stores.len() } else { 0 };
-        Share { address: node.identity.broadcast, tables, failure }
+        SnapshotShare { address: node.identity.broadcast, tables, failure }
     };
     let ring = node.ring();
     let mut elsewhere = FuturesUnordered::new();
@@ -75,9 +75,9 @@ pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<S
 }
 
 /// The share of another node.
-async fn of_peer(node: &Node, address: SocketAddr, is_up: bool, tag: &str, tables: Vec<(String, String)>) -> Share {
-    let mut share = Share { address, tables: 0, failure: None };
-    let (Some(messenger), true) = (node.members(), is_up) else {
+async fn of_peer(node: &Node, address: SocketAddr, is_up: bool, tag: &str, tables: Vec<(String, String)>) -> SnapshotShare {
+    let mut share = SnapshotShare { address, tables: 0, failure: None };
+    let (Some(messenger), true) = (node.messenger(), is_up) else {
         share.failure = Some("it is down".to_owned());
         return share;
     };
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::testing::SimRing;
 
-    fn take_on(ring: &SimRing, name: &str) -> Vec<Share> {
+    fn take_on(ring: &SimRing, name: &str) -> Vec<SnapshotShare> {
         let node = Arc::clone(ring.node(0));
         ring.world.block_on(async move { take(&node, name, &["ks".to_owned()]).await }).expect("a keyspace")
     }

@@ -4,7 +4,7 @@
 use storage::{EngineOptions, StorageError};
 
 use super::{Result, invalid};
-use crate::movements::Mode;
+use crate::range_movement_state::Mode;
 use crate::node::Node;
 
 /// How far the node is on its way from serving to drained. It only goes forwards.
@@ -32,7 +32,7 @@ pub fn state(node: &Node) -> StorageState {
 pub(super) fn is_in_place(node: &Node) -> bool {
     match node.mode() {
         Mode::Normal => true,
-        Mode::Starting => !node.joined.movements.settings().joins,
+        Mode::Starting => !node.membership_state.movements.settings().joins,
         _ => false,
     }
 }

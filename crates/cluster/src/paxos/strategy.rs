@@ -14,7 +14,7 @@
 //! `org.apache.cassandra.service.paxos.ContentionStrategy`.
 
 /// Latencies of statements, and random numbers.
-pub trait Circumstances {
+pub trait ContentionInputs {
     /// A percentile (0 to 1) of the latencies of reads at SERIAL, microseconds.
     fn reads(&self, percentile: f64) -> u64;
     /// A percentile of the latencies of conditional writes, microseconds.
@@ -104,9 +104,9 @@ impl ContentionStrategy {
     }
 
     /// The time that a statement waits after so many attempts, microseconds.
-    pub fn wait(&self, attempts: u32, circumstances: &dyn Circumstances) -> u64 {
+    pub fn wait(&self, attempts: u32, inputs: &dyn ContentionInputs) -> u64 {
         let attempts = attempts.max(1);
-        let of = |bound: &Bound| bound.of(attempts, circumstances);
+        let of = |bound: &Bound| bound.of(attempts, inputs);
         let (mut min, mut max, delta) = (of(&self.min), of(&self.max), of(&self.min_delta));
         if min.saturating_add(delta) > max {
             max = min.saturating_add(delta);
@@ -115,7 +115,7 @@ impl ContentionStrategy {
                 min = self.min.within(max.saturating_sub(delta));
             }
         }
-        self.randomizer.draw(min.min(max), max, attempts, circumstances)
+        self.randomizer.draw(min.min(max), max, attempts, inputs)
     }
 }
 
@@ -124,12 +124,12 @@ impl Bound {
         micros.min(self.most).max(self.least)
     }
 
-    fn of(&self, attempts: u32, circumstances: &dyn Circumstances) -> u64 {
+    fn of(&self, attempts: u32, inputs: &dyn ContentionInputs) -> u64 {
         let base = match self.base {
             Base::Constant(micros) => micros,
             Base::Latency { percentile, reads, writes } => {
-                let of_reads = if reads { circumstances.reads(percentile) } else { 0 };
-                let of_writes = if writes { circumstances.writes(percentile) } else { 0 };
+                let of_reads = if reads { inputs.reads(percentile) } else { 0 };
+                let of_writes = if writes { inputs.writes(percentile) } else { 0 };
                 of_reads.max(of_writes)
             }
         };
@@ -147,10 +147,10 @@ impl Bound {
 
 impl Randomizer {
     /// A time from `min` on and before `max`, unless they are the same.
-    fn draw(self, min: u64, max: u64, attempts: u32, circumstances: &dyn Circumstances) -> u64 {
+    fn draw(self, min: u64, max: u64, attempts: u32, inputs: &dyn ContentionInputs) -> u64 {
         const STEPS: u64 = 1 << 32;
-        let uniform = || min + circumstances.below(max - min);
-        let fraction = |power: f64| (circumstances.below(STEPS) as f64 / STEPS as f64).powf(power);
+        let uniform = || min + inputs.below(max - min);
+        let fraction = |power: f64| (inputs.below(STEPS) as f64 / STEPS as f64).powf(power);
         match self {
             Self::Uniform => uniform(),
             _ if attempts == 1 => uniform(),
@@ -161,16 +161,16 @@ impl Randomizer {
                     return uniform();
                 }
                 let number = (f64::from(attempts) * fraction(power)) as u64;
-                max - (piece * number + circumstances.below(piece))
+                max - (piece * number + inputs.below(piece))
             }
         }
     }
 }
 
 /// A text of which the front is taken step by step.
-struct Rest<'a>(&'a str);
+struct SettingParser<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> SettingParser<'a> {
     fn takes(&mut self, token: &str) -> bool {
         let rest = self.0.strip_prefix(token);
         self.0 = rest.unwrap_or(self.0);
@@ -258,7 +258,7 @@ impl<'a> Rest<'a> {
 }
 
 fn bound(text: &str) -> Option<Bound> {
-    let mut rest = Rest(text.trim());
+    let mut rest = SettingParser(text.trim());
     let first = rest.base()?;
     if let (Base::Constant(time), true) = (first, rest.0.is_empty()) {
         return Some(Bound { least: time, most: time, base: first, modifier: Modifier::Identity });
@@ -277,7 +277,7 @@ fn randomizer(text: &str) -> Option<Randomizer> {
         return Some(Randomizer::Uniform);
     }
     let (name, power) = text.strip_suffix(')')?.split_once('(')?;
-    let power = Rest(power).number().filter(|_| power.chars().all(|c| c.is_ascii_digit() || c == '.'))?;
+    let power = SettingParser(power).number().filter(|_| power.chars().all(|c| c.is_ascii_digit() || c == '.'))?;
     match name {
         "exp" | "exponential" => Some(Randomizer::Exponential(power)),
         "qexp" | "qexponential" | "quantizedexp" | "quantizedexponential" => Some(Randomizer::Quantized(power)),
@@ -293,7 +293,7 @@ mod tests {
     /// The random number is a share of its bound.
     struct Fixed(f64);
 
-    impl Circumstances for Fixed {
+    impl ContentionInputs for Fixed {
         fn reads(&self, percentile: f64) -> u64 {
             (20_000.0 * percentile).round() as u64
         }

@@ -25,7 +25,7 @@ const UNAWARE_MAX: Duration = gossip::options::QUARANTINE.saturating_add(Duratio
 impl Node {
     /// Changes what this node tells of itself. The own ring snapshot follows.
     pub(crate) fn announce(&self, change: impl FnOnce(&mut gossip::Local)) {
-        if let Some(messenger) = self.members() {
+        if let Some(messenger) = self.messenger() {
             messenger.with_gossip(|gossip| {
                 change(&mut gossip.local);
                 self.follow(gossip);
@@ -37,10 +37,10 @@ impl Node {
     /// have ended. Both together take `ring_delay` at most. Only a node that joins waits longer
     /// for live nodes that do not show that they know it, up to [`UNAWARE_MAX`].
     pub(crate) async fn wait_until_known(&self) {
-        if self.members().is_none() {
+        if self.messenger().is_none() {
             return;
         }
-        let limit = self.joined.movements.settings().ring_delay;
+        let limit = self.membership_state.movements.settings().ring_delay;
         let begun = self.env.now();
         self.wait_until_aware().await;
         let timeouts = self.timeouts();
@@ -53,8 +53,8 @@ impl Node {
     /// Waits until all live nodes have shown that they know what this one tells now, as long as
     /// [`Self::wait_until_known`] does for that. Writes that they planned before may go on.
     pub(crate) async fn wait_until_aware(&self) {
-        let Some(messenger) = self.members() else { return };
-        let limit = self.joined.movements.settings().ring_delay;
+        let Some(messenger) = self.messenger() else { return };
+        let limit = self.membership_state.movements.settings().ring_delay;
         let begun = self.env.now();
         let version = messenger.with_gossip(|gossip| gossip.local.state().max_version());
         let unaware = || messenger.with_gossip(|gossip| gossip.unaware_of(version).collect::<Vec<_>>());

@@ -34,10 +34,10 @@ use ring::primary::Ranges;
 use ring::relocation::{Choice, NoSource, subtract};
 use schema::system::is_system_keyspace;
 
-use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
-use super::movers::{LOOK, Movers};
+use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
+use super::changing_nodes::{LOOK, ChangingNodes};
 use super::removal::{self, now};
-use crate::movements::{BootstrapState, Mode, MovementSettings};
+use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
 
@@ -82,7 +82,7 @@ struct Joining<'a> {
 impl Node {
     /// Whether this node fetches its data before it becomes a member.
     pub(crate) fn needs_bootstrap(&self, seeds: &[SocketAddr]) -> bool {
-        let settings = self.joined.movements.settings();
+        let settings = self.membership_state.movements.settings();
         !self.identity.is_bootstrapped && settings.bootstraps && !seeds.contains(&self.identity.broadcast)
     }
 
@@ -94,8 +94,8 @@ impl Node {
         introduction: &Introduction,
         is_resumed: bool,
     ) -> Result<(), String> {
-        let settings = self.joined.movements.settings();
-        self.joined.movements.state().anew = None;
+        let settings = self.membership_state.movements.settings();
+        self.membership_state.movements.state().restart_reason = None;
         if !self.ring().endpoints().iter().any(ring::Endpoint::owns_tokens) {
             // nobody else is there
             return Ok(());
@@ -116,16 +116,16 @@ impl Node {
                 // nothing that an earlier attempt has fetched counts in a ring that has rows now
                 Ok(false) => is_resumed = false,
                 Err(why) => {
-                    self.joined.movements.set_mode(Mode::JoiningFailed);
+                    self.membership_state.movements.set_mode(Mode::JoiningFailed);
                     return Err(why);
                 }
             }
         }
         // a node that goes on after an interruption says BOOT already
         let has_begun = |gossip: &mut gossip::Gossip| gossip::Status::of(gossip.local.state()).is_some();
-        if !self.members().is_some_and(|messenger| messenger.with_gossip(has_begun)) {
+        if !self.messenger().is_some_and(|messenger| messenger.with_gossip(has_begun)) {
             self.wait_for_turn(settings, |_| true).await?;
-            self.let_newcomers_begin().await;
+            self.wait_for_newcomers().await;
             self.wait_for_turn(settings, |_| true).await?;
         }
         if let Some(replaced) = settings.replaces {
@@ -138,15 +138,15 @@ impl Node {
                  be run after the replacement process in order to make this node consistent."
             );
         }
-        self.joined.movements.set_mode(Mode::Joining);
-        self.keep_bootstrap_state(BootstrapState::InProgress).await?;
+        self.membership_state.movements.set_mode(Mode::Joining);
+        self.save_bootstrap_state(BootstrapState::InProgress).await?;
         let fetched = self.fetch_as_joining(&joining, is_resumed).await;
         // a node that was only cut off may be back, and would not give its tokens up: the writes
         // that it coordinates would go to other replicas than the reads of the others
         let is_free = || settings.replaces.map_or(Ok(()), |replaced| self.check_down(replaced));
         let fetched = fetched.and_then(|()| is_free());
         if fetched.is_err() {
-            self.joined.movements.set_mode(Mode::JoiningFailed);
+            self.membership_state.movements.set_mode(Mode::JoiningFailed);
         }
         fetched
     }
@@ -157,8 +157,8 @@ impl Node {
         match (is_resumed, absence) {
             // what has come is complete: nobody can have forgotten this node since
             (true, None) => self.announce(|local| joining.introduction.set_joining(local, &joining.status)),
-            (true, Some(absence)) => self.join_again(joining, &absence).await?,
-            (false, _) => self.join_anew(joining)?,
+            (true, Some(absence)) => self.announce_join_again(joining, &absence).await?,
+            (false, _) => self.restart_join(joining)?,
         }
         let (mut attempt, mut is_known) = (1, false);
         loop {
@@ -180,7 +180,7 @@ impl Node {
             attempt += 1;
             self.env.sleep(PAUSE).await;
             if let Some(absence) = self.absence() {
-                self.join_again(joining, &absence).await?;
+                self.announce_join_again(joining, &absence).await?;
                 is_known = false;
             }
         }
@@ -188,30 +188,30 @@ impl Node {
 
     /// Tells the others that this node joins. Data that has come before is fetched again, because
     /// the others may have written only to other nodes meanwhile.
-    fn join_anew(&self, joining: &Joining<'_>) -> Result<(), String> {
+    fn restart_join(&self, joining: &Joining<'_>) -> Result<(), String> {
         self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
-        self.tell_that_it_joins(joining);
+        self.announce_join(joining);
         Ok(())
     }
 
     /// Tells the others that this node joins, and watches from then on whether they may have
     /// forgotten it.
-    fn tell_that_it_joins(&self, joining: &Joining<'_>) {
+    fn announce_join(&self, joining: &Joining<'_>) {
         self.announce(|local| joining.introduction.set_joining(local, &joining.status));
-        if let Some(messenger) = self.members() {
+        if let Some(messenger) = self.messenger() {
             messenger.with_gossip(|gossip| gossip.watch_presence(now(self)));
         }
     }
 
     /// Tells the others again that this node joins, because they may have forgotten it.
-    async fn join_again(&self, joining: &Joining<'_>, absence: &Absence) -> Result<(), String> {
+    async fn announce_join_again(&self, joining: &Joining<'_>, absence: &Absence) -> Result<(), String> {
         let why = format!(
             "{absence}: others may have forgotten that this node joins, and have written without it meanwhile. It joins \
              anew, and fetches all of its ranges again"
         );
         tracing::warn!("{why}");
-        self.joined.movements.state().anew = Some(why);
-        self.join_anew(joining)?;
+        self.membership_state.movements.state().restart_reason = Some(why);
+        self.restart_join(joining)?;
         self.wait_for_members().await;
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Node {
     /// takes some seconds until a member is seen to be up, and [`Node::wait_until_known`] waits
     /// only for members that are.
     async fn wait_for_members(&self) {
-        let (begun, limit) = (self.env.now(), self.joined.movements.settings().ring_delay);
+        let (begun, limit) = (self.env.now(), self.membership_state.movements.settings().ring_delay);
         let is_one_down = || self.ring().peers().any(|peer| peer.owns_tokens() && !peer.is_up);
         while self.env.elapsed(begun) < limit && is_one_down() {
             self.env.sleep(LOOK).await;
@@ -238,25 +238,25 @@ impl Node {
         let gives_way = self.hibernates();
         let is_ahead = |endpoint: &ring::Endpoint| gives_way || !endpoint.state.is_joining() || endpoint.address < own;
         self.wait_for_turn(settings, is_ahead).await?;
-        self.repair_paxos_ahead("bootstrap").await
+        self.repair_paxos_before_movement("bootstrap").await
     }
 
     /// A silence in which others may have forgotten that this node joins. A node that hibernates is
     /// a member for the others, which do not forget it and do not write to it either.
     fn absence(&self) -> Option<Absence> {
-        let messenger = self.members().filter(|_| !self.hibernates())?;
+        let messenger = self.messenger().filter(|_| !self.hibernates())?;
         messenger.with_gossip(|gossip| gossip.absence(now(self)))
     }
 
     /// Whether this node replaces another one at the same address.
     fn hibernates(&self) -> bool {
-        self.joined.movements.settings().replaces == Some(self.identity.broadcast)
+        self.membership_state.movements.settings().replaces == Some(self.identity.broadcast)
     }
 
     /// Refuses to replace a node that is up.
     fn check_down(&self, replaced: SocketAddr) -> Result<(), String> {
         let is_alive = |gossip: &mut gossip::Gossip| gossip.peers().get(&replaced).is_some_and(|peer| peer.is_alive);
-        match self.members().is_some_and(|messenger| messenger.with_gossip(is_alive)) {
+        match self.messenger().is_some_and(|messenger| messenger.with_gossip(is_alive)) {
             true => Err(format!("Cannot replace a live node... {replaced} is up")),
             false => Ok(()),
         }
@@ -265,8 +265,8 @@ impl Node {
     /// Waits a little for nodes that came at the same time, have a lower address and have not told
     /// yet that they join: while two nodes have said BOOT, statements with conditions are refused
     /// in ranges of both.
-    async fn let_newcomers_begin(&self) {
-        let Some(messenger) = self.members() else { return };
+    async fn wait_for_newcomers(&self) {
+        let Some(messenger) = self.messenger() else { return };
         let is_ahead = |(address, peer): (&SocketAddr, &gossip::Peer)| {
             peer.is_alive && peer.status().is_none() && *address < self.identity.broadcast
         };
@@ -289,11 +289,11 @@ impl Node {
             return Ok(());
         }
         let counts = |endpoint: &ring::Endpoint| {
-            is_ahead(endpoint) && settings.replaces.is_none_or(|replaced| self.holds_up(endpoint, replaced))
+            is_ahead(endpoint) && settings.replaces.is_none_or(|replaced| self.must_wait_for(endpoint, replaced))
         };
         let mut has_told = false;
-        while let Some(movers) = Movers::of(&self.ring(), counts) {
-            let told = movers.told(&removal::removing(self));
+        while let Some(movers) = ChangingNodes::of(&self.ring(), counts) {
+            let told = movers.describe(&removal::removing(self));
             if movers.is_one_down() {
                 return Err(format!("{movers} {told}"));
             }
@@ -311,7 +311,7 @@ impl Node {
     /// replaced node may have died while it left or moved, and the replacement is the end of that;
     /// a removal takes its tokens away. A node that joins and is down fetches everything anew when
     /// it comes again.
-    fn holds_up(&self, endpoint: &ring::Endpoint, replaced: SocketAddr) -> bool {
+    fn must_wait_for(&self, endpoint: &ring::Endpoint, replaced: SocketAddr) -> bool {
         match endpoint.address == replaced {
             true => removal::removing(self).contains(&replaced),
             false => endpoint.is_up || !endpoint.state.is_joining(),
@@ -329,8 +329,8 @@ impl Node {
     /// and its rows are to be fetched as in any other ring.
     async fn fetch_of_new_ring(self: &Arc<Self>, joining: &Joining<'_>) -> Result<bool, String> {
         // before the others know of it: a node that joins may not stop its gossip
-        self.joined.movements.set_mode(Mode::Joining);
-        self.tell_that_it_joins(joining);
+        self.membership_state.movements.set_mode(Mode::Joining);
+        self.announce_join(joining);
         self.wait_until_aware().await;
         self.take_schemas_of_members().await?;
         if self.has_keyspaces_of_users() {
@@ -388,7 +388,7 @@ impl Node {
         let replaced = settings.replaces;
         let may_give = |endpoint: &ring::Endpoint| Some(endpoint.address) != replaced;
         let choice = Choice { strict, may_give: &may_give };
-        let (mut exchange, mut asked) = (Exchange::default(), Vec::new());
+        let (mut exchange, mut asked) = (MovementStreams::default(), Vec::new());
         for (keyspace, placement) in self.shared_keyspaces(&ring)? {
             // for its own ring, too, a node that hibernates has its tokens already
             let fetches = match self.hibernates() {

@@ -25,7 +25,7 @@ use storage::table::TableStore;
 use storage::token_ranges::TokenRanges;
 use types::Token;
 
-use crate::movements::Mode;
+use crate::range_movement_state::Mode;
 use crate::node::Node;
 use crate::operations::tables::{Selection, selected};
 use crate::operations::{OperationError, Result};

@@ -6,11 +6,11 @@
 //!    batches that it keeps are carried out. Each range is streamed to the node that gains it.
 //!    Hints that it keeps for others go to another node.
 //! 3. DECOMMISSIONED is on its disk, so that the directory does not come back; LEFT for the others,
-//!    whose reads it refuses from then on ([`crate::refusals`]).
+//!    whose reads it refuses from then on ([`crate::out_of_range`]).
 //!
 //! A node that is killed on the way is a member again when it starts: it still has all its data.
-//! While another node changes the ring a decommission is refused ([`super::movers`]), unless it is
-//! forced.
+//! While another node changes the ring a decommission is refused ([`super::changing_nodes`]),
+//! unless it is forced.
 //! `org.apache.cassandra.service.StorageService.{decommission,unbootstrap,leaveRing}`.
 
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ use ring::primary::Ranges;
 use ring::relocation::{Flows, subtract};
 use ring::{EndpointId, Replication, Ring, State};
 
-use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE};
-use super::movers::Asked;
-use crate::movements::{BootstrapState, Mode};
+use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE};
+use super::changing_nodes::RequestedChange;
+use crate::range_movement_state::{BootstrapState, Mode};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, SessionEnd, refuse_left_out};
@@ -39,23 +39,23 @@ const BATCHES_WAIT_MAX: Duration = Duration::from_secs(60);
 const BATCHES_LOOK: Duration = Duration::from_millis(500);
 
 /// Ranges that have been handed on, by peer and keyspace.
-type Gone = BTreeMap<(SocketAddr, String), Ranges>;
+type TransferredRanges = BTreeMap<(SocketAddr, String), Ranges>;
 
 /// Hands everything on and leaves. `is_forced`: even where the others are fewer then than a
 /// keyspace has copies, beside another node that changes the ring, and with files of hints that
 /// cannot be read. The caller closes the doors for clients afterwards.
 pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
-    let movements = &node.joined.movements;
+    let movements = &node.membership_state.movements;
     let mode = movements.state().mode;
     if mode == Mode::Decommissioned {
         return Ok(());
     }
-    let Some(introduction) = node.joined.introduction.get().filter(|_| node.membership().is_some()) else {
+    let Some(introduction) = node.membership_state.introduction.get().filter(|_| node.membership().is_some()) else {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
-    node.refuse_unheard().map_err(OperationError::Failed)?;
+    node.refuse_without_gossip().map_err(OperationError::Failed)?;
     match mode == Mode::DecommissionFailed {
-        true => refuse_beside_others(node, is_forced)?,
+        true => refuse_concurrent_changes(node, is_forced)?,
         false => check(node, mode, is_forced)?,
     }
     let _running = movements.begin("decommissioning").map_err(OperationError::Failed)?;
@@ -76,14 +76,14 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         introduction.set_status(local, &format!("LEAVING,{first}"));
     });
     node.wait_until_known().await;
-    if !is_forced && let Err(why) = node.go_first(&asked()).await {
+    if !is_forced && let Err(why) = node.check_precedence(&asked()).await {
         stay(node, introduction, severity);
         return refused(why);
     }
     let unbootstrapped = unbootstrap(node).await;
     // gossip may have been stopped meanwhile, and then nobody has written to those who gain ranges
-    let outcome = match unbootstrapped.and_then(|()| node.refuse_unheard()) {
-        Ok(()) => node.keep_bootstrap_state(BootstrapState::Decommissioned).await,
+    let outcome = match unbootstrapped.and_then(|()| node.refuse_without_gossip()) {
+        Ok(()) => node.save_bootstrap_state(BootstrapState::Decommissioned).await,
         Err(why) => Err(why),
     };
     if let Err(why) = outcome {
@@ -94,7 +94,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     node.announce(|local| introduction.set_status(local, &format!("LEFT,{first},{expiry}")));
     node.wait_until_known().await;
     movements.set_mode(Mode::Decommissioned);
-    node.leave().await;
+    node.stop_membership().await;
     Ok(())
 }
 
@@ -109,20 +109,20 @@ fn stay(node: &Node, introduction: &Introduction, severity: f64) {
         }
         introduction.set_normal(local);
     });
-    node.joined.movements.set_mode(Mode::Normal);
+    node.membership_state.movements.set_mode(Mode::Normal);
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestedChange {
+    RequestedChange {
         what: "decommission this node".to_owned(),
         otherwise: "`nodetool decommission --force` leaves all the same; repair the others then, copies may be missing",
     }
 }
 
-fn refuse_beside_others(node: &Node, is_forced: bool) -> Result<()> {
+fn refuse_concurrent_changes(node: &Node, is_forced: bool) -> Result<()> {
     match is_forced {
         true => Ok(()),
-        false => node.refuse_beside(&asked(), |_| true).map_err(OperationError::Failed),
+        false => node.refuse_concurrent_change(&asked(), |_| true).map_err(OperationError::Failed),
     }
 }
 
@@ -160,7 +160,7 @@ fn check(node: &Node, mode: Mode, is_forced: bool) -> Result<()> {
     if members.len() < 2 {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     }
-    refuse_beside_others(node, is_forced)?;
+    refuse_concurrent_changes(node, is_forced)?;
     for (keyspace, placement) in node.shared_keyspaces(&ring).map_err(OperationError::Failed)? {
         let center = ring.local_data_center();
         let (copies, nodes) = match &placement.replication {
@@ -206,9 +206,9 @@ async fn wait_for_batches(node: &Node) {
 /// Ends what others have begun on this node, and hands everything on. What has failed is tried
 /// again.
 async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
-    node.repair_paxos_ahead("decommission").await?;
+    node.repair_paxos_before_movement("decommission").await?;
     wait_for_batches(node).await;
-    let mut gone = Gone::new();
+    let mut gone = TransferredRanges::new();
     let mut attempt = 1;
     while let Err(why) = hand_on(node, &mut gone).await {
         tracing::warn!(attempt, why, "not all data has gone");
@@ -218,13 +218,13 @@ async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
         attempt += 1;
         node.env.sleep(PAUSE).await;
     }
-    node.give_hints_away().await
+    node.transfer_hints().await
 }
 
 /// One attempt: streams what has not gone yet.
-async fn hand_on(node: &Arc<Node>, gone: &mut Gone) -> std::result::Result<(), String> {
+async fn hand_on(node: &Arc<Node>, gone: &mut TransferredRanges) -> std::result::Result<(), String> {
     let ring = node.ring();
-    let mut exchange = Exchange::default();
+    let mut exchange = MovementStreams::default();
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let flows = ring.leaving_transfers(&placement, ring.local_id());
         exchange.hand_on(&ring, &keyspace, &rest(&ring, &keyspace, flows, gone)?);
@@ -240,7 +240,7 @@ async fn hand_on(node: &Arc<Node>, gone: &mut Gone) -> std::result::Result<(), S
 }
 
 /// The flows without what has gone. Err: an endpoint that is to have ranges is down.
-fn rest(ring: &Ring, keyspace: &str, flows: Flows, gone: &Gone) -> std::result::Result<Flows, String> {
+fn rest(ring: &Ring, keyspace: &str, flows: Flows, gone: &TransferredRanges) -> std::result::Result<Flows, String> {
     let mut rest = Flows::new();
     for (id, ranges) in flows {
         let endpoint = ring.endpoint(id);

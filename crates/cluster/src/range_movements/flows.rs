@@ -10,7 +10,7 @@ use ring::{Replication, Ring};
 
 use crate::node::Node;
 use crate::streaming::{
-    Operation, PeerStreams, Preview, RangeRequest, RangeTransfer, SessionEnd, StreamPlan, TokenRange, run_telling,
+    Operation, PeerStreams, Preview, RangeRequest, RangeTransfer, SessionEnd, StreamPlan, TokenRange, run_with_hook,
 };
 
 /// How often a plan is made anew, for the ranges that have not come yet, when its streams have
@@ -22,14 +22,14 @@ pub(crate) const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The ranges of keyspaces that flow between this node and others.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Exchange {
+pub(crate) struct MovementStreams {
     /// By peer: keyspaces with the ranges that the peer gives.
     pub requests: BTreeMap<SocketAddr, BTreeMap<String, Ranges>>,
     /// By peer: keyspaces with the ranges that the peer gets.
     pub transfers: BTreeMap<SocketAddr, BTreeMap<String, Ranges>>,
 }
 
-impl Exchange {
+impl MovementStreams {
     /// Adds ranges of a keyspace that this node fetches.
     pub fn fetch(&mut self, ring: &Ring, keyspace: &str, flows: &Flows) {
         add(&mut self.requests, ring, keyspace, flows);
@@ -82,7 +82,7 @@ impl Exchange {
         if self.is_empty() {
             return Ok(());
         }
-        let outcome = run_telling(node, self.plan(operation), on_end).await;
+        let outcome = run_with_hook(node, self.plan(operation), on_end).await;
         let failures: Vec<String> = outcome.failures().map(ToString::to_string).collect();
         match failures.is_empty() {
             true => Ok(()),

@@ -17,7 +17,7 @@ use storage::StorageError;
 use types::Token;
 
 use crate::identity::{inet, local_table};
-use crate::movements::BootstrapState;
+use crate::range_movement_state::BootstrapState;
 use crate::node::Node;
 use crate::streaming::Operation;
 use crate::system_rows::{self, SystemRow, partition_key};
@@ -32,14 +32,14 @@ const TOKEN_SIZE: i32 = 8;
 
 impl Node {
     /// Writes how far the node is on its way in or out, and waits until that is durable.
-    pub(crate) async fn keep_bootstrap_state(&self, state: BootstrapState) -> Result<(), String> {
+    pub(crate) async fn save_bootstrap_state(&self, state: BootstrapState) -> Result<(), String> {
         let table = local_table(&self.engine);
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
         self.write_durably(row.set("bootstrapped", state.text().as_bytes()).finish()).await
     }
 
     /// Writes the tokens that the node owns from now on, and waits until that is durable.
-    pub(crate) async fn keep_tokens(&self, tokens: &[Token]) -> Result<(), String> {
+    pub(crate) async fn save_tokens(&self, tokens: &[Token]) -> Result<(), String> {
         let table = local_table(&self.engine);
         let elements = tokens.iter().map(|token| (Bytes::from(token.0.to_string()), Bytes::new()));
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);

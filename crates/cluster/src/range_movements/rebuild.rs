@@ -13,7 +13,7 @@ use ring::relocation::{Choice, encloses};
 use ring::{Endpoint, Ring};
 use types::Token;
 
-use super::flows::Exchange;
+use super::flows::MovementStreams;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::Operation;
@@ -54,8 +54,8 @@ pub fn parse_ranges(text: &str) -> Result<Ranges> {
 pub async fn rebuild(node: &Arc<Node>, options: RebuildOptions) -> Result<()> {
     let ring = node.ring();
     check(node, &ring, &options)?;
-    let _running = node.joined.movements.begin("rebuilding").map_err(OperationError::Failed)?;
-    node.repair_paxos_ahead("rebuild").await.map_err(OperationError::Failed)?;
+    let _running = node.membership_state.movements.begin("rebuilding").map_err(OperationError::Failed)?;
+    node.repair_paxos_before_movement("rebuild").await.map_err(OperationError::Failed)?;
     let here = ring.local_data_center().to_owned();
     let may_give = |endpoint: &Endpoint| {
         options.source_data_center.as_ref().is_none_or(|name| *name == endpoint.data_center)
@@ -63,7 +63,7 @@ pub async fn rebuild(node: &Arc<Node>, options: RebuildOptions) -> Result<()> {
             && !(options.excludes_local_data_center && endpoint.data_center == here)
     };
     let choice = Choice { strict: false, may_give: &may_give };
-    let mut exchange = Exchange::default();
+    let mut exchange = MovementStreams::default();
     let keyspaces = node.shared_keyspaces(&ring).map_err(OperationError::Failed)?;
     let is_wanted = |name: &String| options.keyspace.as_ref().is_none_or(|wanted| wanted == name);
     for (keyspace, placement) in keyspaces.into_iter().filter(|(name, _)| is_wanted(name)) {

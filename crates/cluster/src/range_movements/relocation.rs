@@ -4,7 +4,7 @@
 //! itself among them, takes the range's writes from then on. The node fetches the ranges that it
 //! gains and hands on those that it loses. Then it writes the new token to its disk and says
 //! NORMAL. A node that is killed on the way has its old token when it starts again. While another
-//! node changes the ring a move is refused ([`super::movers`]).
+//! node changes the ring a move is refused ([`super::changing_nodes`]).
 //! `org.apache.cassandra.service.StorageService.move`, `RangeRelocator`.
 
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use ring::relocation::Choice;
 use types::Token;
 
 use super::bootstrap::describe;
-use super::flows::{Exchange, refuse_missing};
-use super::movers::Asked;
-use crate::movements::Mode;
+use super::flows::{MovementStreams, refuse_missing};
+use super::changing_nodes::RequestedChange;
+use crate::range_movement_state::Mode;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, refuse_left_out};
@@ -24,11 +24,11 @@ use crate::streaming::{Operation, refuse_left_out};
 /// Moves this node to a token.
 pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     let failed = |why: String| OperationError::Failed(why);
-    let movements = &node.joined.movements;
+    let movements = &node.membership_state.movements;
     let Ok(to) = token.parse().map(Token) else {
         return Err(OperationError::Invalid(format!("For input string: \"{token}\"")));
     };
-    let Some(introduction) = node.joined.introduction.get() else {
+    let Some(introduction) = node.membership_state.introduction.get() else {
         return Err(failed("this node is alone: it owns all tokens".to_owned()));
     };
     let mode = node.mode();
@@ -36,7 +36,7 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         // a node without data would be a member at the end
         return Err(failed(format!("Node in {mode} state; wait for status to become normal or restart")));
     }
-    node.refuse_unheard().map_err(failed)?;
+    node.refuse_without_gossip().map_err(failed)?;
     let ring = node.ring();
     if ring.tokens().any(|(owned, _)| owned == to) {
         return Err(failed(format!("target token {token} is already owned by another node.")));
@@ -44,12 +44,12 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     if ring.local().tokens.len() > 1 {
         return Err(failed("This node has more than one token and cannot be moved thusly.".to_owned()));
     }
-    let asked = Asked {
+    let asked = RequestedChange {
         what: "move this node".to_owned(),
         otherwise: "A node that is started with consistent_rangemovement=false moves all the same; repair it then, \
                     copies may be missing",
     };
-    node.refuse_beside(&asked, |_| true).map_err(failed)?;
+    node.refuse_concurrent_change(&asked, |_| true).map_err(failed)?;
     let local = ring.local_id();
     let keyspaces = node.shared_keyspaces(&ring).map_err(failed)?;
     let is_gaining = keyspaces
@@ -70,15 +70,15 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         node.announce(|local| introduction.set_normal(local));
         movements.set_mode(Mode::Normal);
     };
-    if let Err(why) = node.go_first(&asked).await {
+    if let Err(why) = node.check_precedence(&asked).await {
         settle(from);
         return Err(failed(why));
     }
-    let moved = match node.repair_paxos_ahead("move").await {
+    let moved = match node.repair_paxos_before_movement("move").await {
         Ok(()) => exchange(node, to).await,
         Err(why) => Err(why),
     };
-    let moved = match moved.and_then(|()| node.refuse_unheard()) {
+    let moved = match moved.and_then(|()| node.refuse_without_gossip()) {
         Ok(()) => keep(node, from, to).await,
         Err(why) => Err(why),
     };
@@ -89,8 +89,8 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
 /// Writes the new token. Err: the node stays at the old one. Otherwise it would say for as long as
 /// it runs that it moves, and no other node could change the ring.
 async fn keep(node: &Node, from: i64, to: Token) -> std::result::Result<(), String> {
-    let kept = node.keep_tokens(&[to]).await;
-    if kept.is_err() && node.keep_tokens(&[Token(from)]).await.is_err() {
+    let kept = node.save_tokens(&[to]).await;
+    if kept.is_err() && node.save_tokens(&[Token(from)]).await.is_err() {
         // nothing can be written; the new token may be durable all the same
         tracing::error!(
             from,
@@ -104,9 +104,9 @@ async fn keep(node: &Node, from: i64, to: Token) -> std::result::Result<(), Stri
 /// Fetches the ranges that this node gains, and hands on those that it loses.
 async fn exchange(node: &Arc<Node>, to: Token) -> std::result::Result<(), String> {
     let ring = node.ring();
-    let strict = node.joined.movements.settings().is_consistent;
+    let strict = node.membership_state.movements.settings().is_consistent;
     let choice = Choice { strict, may_give: &|_| true };
-    let mut exchange = Exchange::default();
+    let mut exchange = MovementStreams::default();
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let flows = ring.moving_flows(&placement, ring.local_id(), to, choice);
         let (fetches, transfers) = flows.map_err(|error| describe(&ring, &keyspace, &error))?;

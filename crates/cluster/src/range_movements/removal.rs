@@ -6,7 +6,7 @@
 //! coordinator (REPLICATION_DONE_REQ). When all have done so the coordinator tells `removed`, and
 //! the removed node is forgotten. A coordinator that is killed on the way leaves the node
 //! `removing`; the removal is asked for again, from any node. While another node changes the ring
-//! a removal is refused ([`super::movers`]).
+//! a removal is refused ([`super::changing_nodes`]).
 //!
 //! Before it tells that of the removed node a coordinator waits for `ring_delay`, and tells all the
 //! while which node it is about to remove (`REMOVES`): once a node is `removing` that cannot be
@@ -29,9 +29,9 @@ use ring::primary::Ranges;
 use ring::relocation::subtract;
 use ring::{Endpoint, EndpointId, Ring, State};
 
-use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
-use super::movers::Asked;
-use crate::movements::{Mode, Removal};
+use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
+use super::changing_nodes::RequestedChange;
+use crate::range_movement_state::{Mode, Removal};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, SessionEnd};
@@ -51,11 +51,11 @@ const REMOVES: &str = "REMOVES,";
 const WAITING_LINES: usize = 60;
 
 /// Ranges by keyspace that have come.
-type Came = BTreeMap<String, Ranges>;
+type FetchedRanges = BTreeMap<String, Ranges>;
 
 /// The removal that this node coordinates, in Cassandra's words.
 pub fn status(node: &Node) -> String {
-    match &node.joined.movements.state().removal {
+    match &node.membership_state.movements.state().removal {
         None => "No token removals in process.".to_owned(),
         Some(removal) => {
             let waiting: Vec<_> = removal.waiting.iter().map(|address| format!("/{}", address.ip())).collect();
@@ -70,17 +70,17 @@ pub fn status(node: &Node) -> String {
 
 /// Removes a node that is down, named by its host id. Returns when the others have its data.
 pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
-    let Some(messenger) = node.members() else { return failed("this node is alone: there is nobody to remove") };
+    let Some(messenger) = node.messenger() else { return failed("this node is alone: there is nobody to remove") };
     let id = types::literal::parse_uuid(host_id)
         .ok_or_else(|| OperationError::Invalid(format!("Invalid UUID string: {host_id}")))?;
     let ring = node.ring();
     let removed = removable(&ring, id)?;
     let endpoint = ring.endpoint(removed).clone();
-    node.refuse_unheard().map_err(OperationError::Failed)?;
-    refuse_beside_others(node, &endpoint, |_| true)?;
-    let (waiting, begun) = (gaining(node, &ring, removed)?, node.env.now());
+    node.refuse_without_gossip().map_err(OperationError::Failed)?;
+    refuse_concurrent_changes(node, &endpoint, |_| true)?;
+    let (waiting, begun) = (gaining_nodes(node, &ring, removed)?, node.env.now());
     {
-        let mut state = node.joined.movements.state();
+        let mut state = node.membership_state.movements.state();
         if state.removal.is_some() {
             return failed(
                 "This node is already processing a removal. Wait for it to complete, or use 'removenode force' if this \
@@ -96,20 +96,20 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let generation = |gossip: &mut Gossip| gossip.peers().get(&endpoint.address).map(|peer| peer.state.generation);
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
-    node.env.sleep(node.joined.movements.settings().ring_delay).await;
+    node.env.sleep(node.membership_state.movements.settings().ring_delay).await;
     if !is_under_way(node, begun) {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
     // gossip may have been stopped meanwhile, or another change have begun
     let own = node.identity.broadcast;
-    let heard = node.refuse_unheard().map_err(OperationError::Failed);
-    if let Err(error) = heard.and_then(|()| refuse_beside_others(node, &endpoint, |other| other < own)) {
+    let heard = node.refuse_without_gossip().map_err(OperationError::Failed);
+    if let Err(error) = heard.and_then(|()| refuse_concurrent_changes(node, &endpoint, |other| other < own)) {
         forget(node, endpoint.address);
         return Err(error);
     }
     // a node that has confirmed before it was told has confirmed an earlier removal:
     // REPLICATION_DONE_REQ does not say which one it is about
-    if let Some(removal) = &mut node.joined.movements.state().removal {
+    if let Some(removal) = &mut node.membership_state.movements.state().removal {
         removal.waiting = waiting;
     }
     let now = now(node);
@@ -117,7 +117,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         gossip.advertise_removing(endpoint.address, &host_id, &coordinator, seen.unwrap_or_default(), now)
     });
     if let Err(why) = told {
-        node.joined.movements.state().removal = None;
+        node.membership_state.movements.state().removal = None;
         return failed(why);
     }
     // others may end the removal, too, and the node may have been started after all
@@ -156,8 +156,8 @@ fn removable(ring: &Ring, id: [u8; 16]) -> Result<EndpointId> {
 /// interrupted, is removed whatever others do: otherwise such a node would stay in the ring, and
 /// two of them would wait for each other. `is_ahead`: whether a node that is about to remove one
 /// goes first.
-fn refuse_beside_others(node: &Node, removed: &Endpoint, is_ahead: impl Fn(SocketAddr) -> bool) -> Result<()> {
-    if removed.state != State::Normal || !node.joined.movements.settings().is_consistent {
+fn refuse_concurrent_changes(node: &Node, removed: &Endpoint, is_ahead: impl Fn(SocketAddr) -> bool) -> Result<()> {
+    if removed.state != State::Normal || !node.membership_state.movements.settings().is_consistent {
         return Ok(());
     }
     let mode = node.mode();
@@ -166,13 +166,13 @@ fn refuse_beside_others(node: &Node, removed: &Endpoint, is_ahead: impl Fn(Socke
             "This node changes the ring itself ({mode}): ask another one when it has come to its end"
         ));
     }
-    let asked = Asked {
+    let asked = RequestedChange {
         what: format!("remove {}", removed.address),
         otherwise: "A node that cannot come to its end without the one that is to be removed is stopped first, if it \
                     joins, and started again, if it leaves or moves",
     };
     let counts = |other: &Endpoint| other.address != removed.address && (other.is_up || !other.state.is_joining());
-    node.refuse_beside(&asked, counts).map_err(OperationError::Failed)?;
+    node.refuse_concurrent_change(&asked, counts).map_err(OperationError::Failed)?;
     match others_about_to_remove(node).into_iter().find(|(other, _)| is_ahead(*other)) {
         None => Ok(()),
         Some((other, host_id)) => failed(format!(
@@ -185,7 +185,7 @@ fn refuse_beside_others(node: &Node, removed: &Endpoint, is_ahead: impl Fn(Socke
 
 /// Nodes that are up and about to remove another one, with the host id of that one.
 fn others_about_to_remove(node: &Node) -> Vec<(SocketAddr, String)> {
-    let Some(messenger) = node.members() else { return Vec::new() };
+    let Some(messenger) = node.messenger() else { return Vec::new() };
     let told = |(address, peer): (&SocketAddr, &Peer)| {
         let told = peer.state.value(ApplicationState::RemovalCoordinator).filter(|_| peer.is_alive)?;
         Some((*address, told.strip_prefix(REMOVES)?.to_owned()))
@@ -215,7 +215,7 @@ impl Drop for Intent<'_> {
     /// it waited comes to its end when the next one may have begun, whose intent stays.
     fn drop(&mut self) {
         self.messenger.with_gossip(|gossip| {
-            let state = self.node.joined.movements.state();
+            let state = self.node.membership_state.movements.state();
             if state.removal.as_ref().is_none_or(|removal| removal.begun == self.begun) {
                 gossip.local.set(ApplicationState::RemovalCoordinator, "");
             }
@@ -228,7 +228,7 @@ impl Drop for Intent<'_> {
 fn end(node: &Node, endpoint: &Endpoint) -> Result<()> {
     let address = endpoint.address;
     let status = node
-        .members()
+        .messenger()
         .and_then(|messenger| messenger.with_gossip(|gossip| gossip.peers().get(&address).map(Peer::status)));
     match status {
         Some(Some(Status::Removing)) => finish(node, address),
@@ -245,18 +245,18 @@ fn end(node: &Node, endpoint: &Endpoint) -> Result<()> {
 /// Whether this node coordinates the removal that began at a time. After `removenode force` it may
 /// coordinate another one of the same node.
 fn is_under_way(node: &Node, begun: Instant) -> bool {
-    node.joined.movements.state().removal.as_ref().is_some_and(|removal| removal.begun == begun)
+    node.membership_state.movements.state().removal.as_ref().is_some_and(|removal| removal.begun == begun)
 }
 
 /// Whether a removal that this node coordinates waits for nodes that fetch data.
 fn waits(node: &Node, address: SocketAddr) -> bool {
-    let state = node.joined.movements.state();
+    let state = node.membership_state.movements.state();
     state.removal.as_ref().is_some_and(|removal| removal.address == address && !removal.waiting.is_empty())
 }
 
 /// Forgets a removal that this node coordinated.
 fn forget(node: &Node, address: SocketAddr) {
-    let mut state = node.joined.movements.state();
+    let mut state = node.membership_state.movements.state();
     if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
         state.removal = None;
     }
@@ -264,7 +264,7 @@ fn forget(node: &Node, address: SocketAddr) {
 
 /// Ends a removal without waiting for the nodes that have not told that they have the data.
 pub fn force(node: &Node) {
-    let removal = node.joined.movements.state().removal.clone();
+    let removal = node.membership_state.movements.state().removal.clone();
     let leaving = removing(node);
     if removal.is_none() && leaving.is_empty() {
         return tracing::warn!("No nodes to force removal on, call 'removenode' first");
@@ -274,12 +274,12 @@ pub fn force(node: &Node) {
     }
     leaving.into_iter().for_each(|address| finish(node, address));
     // its node may not be removed any more: it has come back, or was removed by another way
-    node.joined.movements.state().removal = None;
+    node.membership_state.movements.state().removal = None;
 }
 
 /// The nodes that are being removed.
 pub(super) fn removing(node: &Node) -> Vec<SocketAddr> {
-    let Some(messenger) = node.members() else { return Vec::new() };
+    let Some(messenger) = node.messenger() else { return Vec::new() };
     messenger.with_gossip(|gossip| {
         let is_removing = |status: Option<Status>| status == Some(Status::Removing);
         gossip.peers().iter().filter(|(_, peer)| is_removing(peer.status())).map(|(address, _)| *address).collect()
@@ -289,7 +289,7 @@ pub(super) fn removing(node: &Node) -> Vec<SocketAddr> {
 /// Tells all that a node is removed, if it has not come back since this node looked.
 fn finish(node: &Node, address: SocketAddr) {
     let now = now(node);
-    if let Some(messenger) = node.members() {
+    if let Some(messenger) = node.messenger() {
         messenger.with_gossip(|gossip| {
             let peer = gossip.peers().get(&address).filter(|peer| peer.status() == Some(Status::Removing));
             let Some(state) = peer.map(|peer| &peer.state) else { return };
@@ -314,7 +314,7 @@ fn failed<T>(why: impl Into<String>) -> Result<T> {
 }
 
 /// The nodes that gain ranges when one is removed, and are up.
-fn gaining(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<SocketAddr>> {
+fn gaining_nodes(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<SocketAddr>> {
     let mut gaining = BTreeSet::new();
     for (_, placement) in node.shared_keyspaces(ring).map_err(OperationError::Failed)? {
         // the only copy is lost: nobody can fetch it
@@ -336,8 +336,8 @@ fn gaining(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<Soc
 }
 
 /// Notes that a node has told that it has the data of the removed one (REPLICATION_DONE_REQ).
-pub(crate) fn confirmed(node: &Node, by: SocketAddr) {
-    match &mut node.joined.movements.state().removal {
+pub(crate) fn confirm_replication(node: &Node, by: SocketAddr) {
+    match &mut node.membership_state.movements.state().removal {
         Some(removal) => drop(removal.waiting.remove(&by)),
         None => tracing::info!(%by, "a node has the data of a removed one; this node waits for nobody"),
     }
@@ -368,8 +368,8 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
             // the caller has the lock of gossip, and a simulated thread runs before it is given
             // back
             node.env.sleep(BEGIN).await;
-            restore(&node, endpoint).await;
-            tell_done(&node, endpoint, &coordinator).await;
+            restore_replica_count(&node, endpoint).await;
+            send_replication_done(&node, endpoint, &coordinator).await;
         })
     });
     if let Err(error) = node.env.tasks.try_spawn_local_worker("restore", make) {
@@ -384,7 +384,7 @@ fn begins_to_follow(node: &Node, gossip: &Gossip, removal: (SocketAddr, i32)) ->
         let peer = gossip.peers().get(address).filter(|peer| peer.status() == Some(Status::Removing));
         peer.is_some_and(|peer| peer.state.generation == *generation)
     };
-    let mut followed = node.joined.followed_removals.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut followed = node.membership_state.followed_removals.lock().unwrap_or_else(PoisonError::into_inner);
     followed.retain(is_under_way);
     followed.insert(removal)
 }
@@ -404,10 +404,10 @@ fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
 /// long as another member is down that is not being removed, and may be the one that has the data,
 /// it goes on until the end of the removal (`nodetool removenode force`). Cassandra gives up at the
 /// first failure and says that it is done.
-async fn restore(node: &Arc<Node>, removed: SocketAddr) {
+async fn restore_replica_count(node: &Arc<Node>, removed: SocketAddr) {
     let begun = node.env.now();
-    let patience = node.joined.movements.settings().ring_delay;
-    let (mut attempt, mut came) = (1, Came::new());
+    let patience = node.membership_state.movements.settings().ring_delay;
+    let (mut attempt, mut came) = (1, FetchedRanges::new());
     while let Err(why) = fetch_gained(node, removed, &mut came).await {
         let down = member_that_is_down(node, removed);
         let is_enough = attempt >= ATTEMPTS_MAX && node.env.elapsed(begun) >= patience && down.is_none();
@@ -446,11 +446,11 @@ fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
 }
 
 /// One attempt: fetches everything that has not come yet. Err: what has not come.
-async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut Came) -> std::result::Result<(), String> {
+async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut FetchedRanges) -> std::result::Result<(), String> {
     let ring = node.ring();
     let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };
     let removed = EndpointId(u32::try_from(index).unwrap_or(u32::MAX));
-    let (mut exchange, mut without_source) = (Exchange::default(), Ok(()));
+    let (mut exchange, mut without_source) = (MovementStreams::default(), Ok(()));
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let fetches = ring.removal_fetches(&placement, removed, ring.local_id()).map_err(|error| error.to_string())?;
         let has = came.get(&keyspace);
@@ -471,14 +471,14 @@ async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut Came) ->
 
 /// Tells the coordinator of a removal, again and again, until it answers or the removal has ended:
 /// a node that has just been started sees the coordinator up later, and waits for it.
-async fn tell_done(node: &Node, removed: SocketAddr, coordinator: &str) {
-    let Some(messenger) = node.members() else { return };
+async fn send_replication_done(node: &Node, removed: SocketAddr, coordinator: &str) {
+    let Some(messenger) = node.messenger() else { return };
     let id = types::literal::parse_uuid(coordinator);
     while is_being_removed(node, removed) {
         let ring = node.ring();
         let known = ring.endpoints().iter().find(|endpoint| Some(endpoint.host_id) == id);
         if let Some(endpoint) = known.filter(|endpoint| endpoint.address == node.identity.broadcast) {
-            return confirmed(node, endpoint.address);
+            return confirm_replication(node, endpoint.address);
         }
         let Some(endpoint) = known.filter(|endpoint| endpoint.is_up) else {
             tracing::debug!(coordinator, "who removes a node is down itself");

@@ -5,7 +5,7 @@ mod bootstraps;
 mod deaths;
 mod decommissions;
 mod indexes;
-mod movers;
+mod changing_nodes;
 mod moves;
 mod rebuilds;
 mod removals;
@@ -21,7 +21,7 @@ use ring::State;
 use types::Consistency;
 
 use super::{BootstrapState, Mode};
-use crate::movements::MovementSettings;
+use crate::range_movement_state::MovementSettings;
 use crate::node::Node;
 use crate::operations::sstables::{self, ImportOptions, Outcome, VerifyOptions, Work};
 use crate::operations::tables::{self, Selection};
@@ -163,7 +163,7 @@ fn the_outcome_of_a_movement_waits_for_room_in_the_log() {
     let outcome = Arc::new(Mutex::new(None));
     let told = Arc::clone(&outcome);
     beside(&ring, 0, move |node| async move {
-        let kept = node.keep_bootstrap_state(BootstrapState::Completed).await;
+        let kept = node.save_bootstrap_state(BootstrapState::Completed).await;
         *told.lock().expect("no panic inside") = Some(kept);
     });
     ring.world.run_until(Duration::from_secs(5), || false);

@@ -17,22 +17,22 @@ use schema::{TableKind, TableMetadata};
 use tokio::sync::Semaphore;
 
 use super::consistent;
-use super::consistent::coordinated::Coordinated;
+use super::consistent::coordinator_session::CoordinatorSession;
 use super::history::History;
 use super::job::{RepairJob, SyncStat};
 use super::messages::is_up;
 use super::participant;
-use super::previewed;
+use super::preview_report;
 use super::ranges::{self, CommonRange, Groups};
 use super::trace::RepairTrace;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::operations::{self, OperationError};
-use crate::repairs::options::RepairOptions;
-use crate::repairs::records::{End, Facts, Record, RepairCounts, Step, Subject};
-use crate::repairs::{ENDED_MAX, RUNNING_MAX};
+use crate::repair_state::options::RepairOptions;
+use crate::repair_state::records::{End, Facts, Record, RepairCounts, Step, Subject};
+use crate::repair_state::{ENDED_MAX, RUNNING_MAX};
 
-pub use crate::repairs::command::{Command, Event, EventKind};
+pub use crate::repair_state::command::{Command, Event, EventKind};
 
 /// Longest time that an operator's call waits for an event.
 const EVENTS_WAIT: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ impl Node {
 fn register(node: &Node, keyspace: &str, options: RepairOptions) -> operations::Result<Arc<Command>> {
     let mut commands = node.repairs.commands();
     let running = commands.values().filter(|command| !command.has_ended()).count();
-    let settings = node.repairs.turns.load().settings;
+    let settings = node.repairs.permits.load().settings;
     if running >= RUNNING_MAX || !settings.waits_for_pool && running >= settings.pool_size {
         return Err(OperationError::Failed(format!("{running} repairs run already")));
     }
@@ -189,7 +189,7 @@ impl Command {
 
     async fn run(&self, node: &Arc<Node>, tables: Vec<Arc<TableMetadata>>, ranges: Vec<Tokens>) {
         // the semaphore is never closed; without a turn the repair would only begin earlier
-        let turns = Arc::clone(&node.repairs.turns.load().commands);
+        let turns = Arc::clone(&node.repairs.permits.load().commands);
         let _turn = turns.acquire().await;
         let begun = node.env.now();
         let (id, number) = (uuid_text(&self.id), self.number);
@@ -221,12 +221,12 @@ impl Command {
                 self.tell(node, EventKind::Success, message);
                 None
             }
-            Err(Ended::Skipped(why)) => {
+            Err(CommandStop::Skipped(why)) => {
                 self.mark_end(node, End::Skipped(why.clone()));
                 self.skip(node, &why);
                 None
             }
-            Err(Ended::Failed(step)) => {
+            Err(CommandStop::Failed(step)) => {
                 // the reason why a command is to end says more than the step that noticed it
                 let why = self.cancelled().unwrap_or_else(|| step.clone());
                 if why != step {
@@ -290,7 +290,7 @@ impl Command {
         ranges: &[Tokens],
         history: Option<&History<'_>>,
         participants: &mut BTreeSet<SocketAddr>,
-    ) -> Result<String, Ended> {
+    ) -> Result<String, CommandStop> {
         let Groups { common, leaves_out } = self.groups(node, ranges)?;
         let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
         if let Some(history) = history {
@@ -304,10 +304,10 @@ impl Command {
         self.mark(node, Step::PrepareStart);
         let repaired_at = self.repaired_at(node, leaves_out);
         self.prepare(node, tables, ranges, participants, repaired_at).await?;
-        let consistent = Coordinated::new(node, self, participants);
+        let consistent = CoordinatorSession::new(node, self, participants);
         let is_consistent = self.options.is_incremental && !self.options.preview.is_preview();
         if is_consistent {
-            consistent.prepare().await.map_err(Ended::Failed)?;
+            consistent.prepare().await.map_err(CommandStop::Failed)?;
         }
         self.mark(node, Step::PrepareComplete);
         self.mark(node, Step::RepairStart);
@@ -345,9 +345,9 @@ impl Command {
             history.succeed(&successful).await;
         }
         match failure {
-            Some(why) => Err(Ended::Failed(why)),
+            Some(why) => Err(CommandStop::Failed(why)),
             None if self.options.preview.is_preview() => {
-                let found = previewed::text(self.options.preview, &self.keyspace, &stats);
+                let found = preview_report::text(self.options.preview, &self.keyspace, &stats);
                 self.tell(node, EventKind::Notification, found.clone());
                 Ok(format!("Repair preview completed successfully; {found}"))
             }
@@ -356,25 +356,25 @@ impl Command {
     }
 
     /// The ranges by the nodes that hold them.
-    fn groups(&self, node: &Node, ranges: &[Tokens]) -> Result<Groups, Ended> {
+    fn groups(&self, node: &Node, ranges: &[Tokens]) -> Result<Groups, CommandStop> {
         let ring = node.ring();
         let placement = ring.placement(&self.keyspace);
-        let placement = placement.ok_or_else(|| Ended::Failed(format!("keyspace {} is gone", self.keyspace)))?;
+        let placement = placement.ok_or_else(|| CommandStop::Failed(format!("keyspace {} is gone", self.keyspace)))?;
         let mut common = Vec::new();
         for range in ranges {
             let neighbours = ranges::neighbours(&ring, placement, &self.keyspace, *range, &self.options);
-            let neighbours = neighbours.map_err(Ended::Failed)?;
+            let neighbours = neighbours.map_err(CommandStop::Failed)?;
             match neighbours.is_empty() {
                 false => ranges::add(&mut common, *range, neighbours),
                 true if self.options.ignores_unreplicated => {}
                 true => {
                     let why = format!("Nothing to repair for {range} in {} - aborting", self.keyspace);
-                    return Err(Ended::Failed(why));
+                    return Err(CommandStop::Failed(why));
                 }
             }
         }
         if common.is_empty() {
-            return Err(Ended::Skipped(format!(
+            return Err(CommandStop::Skipped(format!(
                 "Nothing to repair for {} in {} - unreplicated keyspace is ignored since repair was called with \
                  --ignore-unreplicated-keyspaces",
                 list(ranges),
@@ -386,7 +386,7 @@ impl Command {
         }
         let living = ranges::without_dead(common, |address| is_up(node, address));
         match living.common.is_empty() {
-            true => Err(Ended::Failed("Not enough live endpoints for a repair".to_owned())),
+            true => Err(CommandStop::Failed("Not enough live endpoints for a repair".to_owned())),
             false => Ok(living),
         }
     }
@@ -411,7 +411,7 @@ impl Command {
         ranges: &[Tokens],
         participants: &BTreeSet<SocketAddr>,
         repaired_at: i64,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), CommandStop> {
         let prepare = Prepare {
             tables: tables.iter().map(|table| table.id).collect(),
             parent: self.id,
@@ -422,10 +422,10 @@ impl Command {
             preview: self.options.preview,
         };
         if let Some(dead) = participants.iter().find(|address| !is_up(node, **address)) {
-            return Err(Ended::Failed(format!("Endpoint not alive: /{dead}")));
+            return Err(CommandStop::Failed(format!("Endpoint not alive: /{dead}")));
         }
         let payload = prepare.encode();
-        participant::prepare(node, node.identity.broadcast, prepare).map_err(Ended::Failed)?;
+        participant::prepare(node, node.identity.broadcast, prepare).map_err(CommandStop::Failed)?;
         let tell = |to: &SocketAddr| {
             let (to, payload) = (*to, payload.clone());
             async move { (to, node.tell_repair(to, Verb::PrepareMsg, payload).await) }
@@ -435,14 +435,14 @@ impl Command {
             match told {
                 Ok(()) => {}
                 Err(Unanswered::TimedOut) => {
-                    return Err(Ended::Failed("Did not get replies from all endpoints.".to_owned()));
+                    return Err(CommandStop::Failed("Did not get replies from all endpoints.".to_owned()));
                 }
                 Err(_) => refused.push(format!("/{to}")),
             }
         }
         match refused.is_empty() {
             true => Ok(()),
-            false => Err(Ended::Failed(format!("Got negative replies from endpoints [{}]", refused.join(", ")))),
+            false => Err(CommandStop::Failed(format!("Got negative replies from endpoints [{}]", refused.join(", ")))),
         }
     }
 
@@ -518,7 +518,7 @@ impl Command {
 }
 
 /// Why a command has not repaired anything.
-enum Ended {
+enum CommandStop {
     /// Nothing was to be repaired.
     Skipped(String),
     Failed(String),

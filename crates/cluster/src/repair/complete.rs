@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 5;
 /// Completes everything in ranges of a table, and gives the number of partitions. Err: why it is
 /// not all completed.
 pub(super) async fn complete(node: &Node, table: &Arc<TableMetadata>, ranges: &[Tokens]) -> Result<u64, String> {
-    let parallelism = node.repairs.turns.load().settings.paxos_parallelism.max(1);
+    let parallelism = node.repairs.permits.load().settings.paxos_parallelism.max(1);
     let mut completed = 0;
     for (mut start, end) in ranges.iter().flat_map(uncommitted_bounds) {
         loop {

@@ -14,10 +14,10 @@
 //! participant that has heard nothing for an hour asks the others (STATUS_REQ), and after a day
 //! without an answer of the coordinator the session has failed. After a restart sessions that had
 //! not promised have failed; one that has promised waits for the outcome, unless this node is its
-//! coordinator. This module is the participant; [`coordinated`] the coordinator, [`sweep`] what
-//! time brings. Agrees with `org.apache.cassandra.repair.consistent.LocalSessions`.
+//! coordinator. This module is the participant; [`coordinator_session`] the coordinator,
+//! [`sweep`] what time brings. Agrees with `org.apache.cassandra.repair.consistent.LocalSessions`.
 
-pub(super) mod coordinated;
+pub(super) mod coordinator_session;
 mod prepare;
 pub(crate) mod sweep;
 
@@ -37,8 +37,8 @@ use super::participant::Refusal;
 use super::ranges;
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::repairs::sessions::{LocalSession, TABLE, may_become};
-use crate::repairs::{Awaited, Participation, SESSIONS_MAX, Told};
+use crate::repair_state::sessions::{LocalSession, TABLE, may_become};
+use crate::repair_state::{RepairResultKey, Participation, SESSIONS_MAX, RepairResult};
 use crate::system_rows;
 
 /// Seconds that a node waits after a start for a peer to be up, to which it has to tell a failure.
@@ -102,7 +102,7 @@ pub(super) fn cancel(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
 
 /// Called when a participant, or an operator of one, tells that a session has failed, or that the
 /// participant has given a full repair up.
-pub(crate) fn failed_by(node: &Arc<Node>, from: SocketAddr, id: &SessionId) {
+pub(crate) fn participant_failed(node: &Arc<Node>, from: SocketAddr, id: &SessionId) {
     fail(node, id);
     end_command(node, id);
     for command in node.repairs.commands().values().filter(|command| command.id == *id) {
@@ -150,10 +150,10 @@ async fn vote(node: &Node, to: SocketAddr, verb: Verb, session: SessionId, is_ye
     let participant = node.identity.broadcast;
     if to == participant {
         let awaited = match verb {
-            Verb::FinalizePromiseMsg => Awaited::Promised(session, participant),
-            _ => Awaited::Prepared(session, participant),
+            Verb::FinalizePromiseMsg => RepairResultKey::Promised(session, participant),
+            _ => RepairResultKey::Prepared(session, participant),
         };
-        return node.repairs.tell(&awaited, Told::Vote(is_yes));
+        return node.repairs.tell(&awaited, RepairResult::Vote(is_yes));
     }
     tell(node, to, verb, Vote { session, participant, is_yes }.encode()).await;
 }
@@ -248,7 +248,7 @@ async fn prepared(node: &Arc<Node>, participation: &Participation) -> bool {
 }
 
 /// Called when the first validation of the session begins on this node.
-pub(super) fn repairing(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
+pub(super) fn mark_repairing(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
     step(node, id, None, SessionState::Repairing).map(drop)
 }
 
@@ -305,7 +305,7 @@ pub(crate) fn commit(node: &Arc<Node>, id: &SessionId) -> Result<bool, Refusal> 
 
 /// STATUS_REQ: tells how far a session is here, its good end once that is durable. One without a
 /// row has failed; while the rows are not read nothing is said.
-pub(crate) async fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
+pub(crate) async fn send_status(node: &Node, to: SocketAddr, id: SessionId) {
     let known = node.repairs.sessions().get(&id).map(|session| session.state);
     let missing = || node.repairs.knows_sessions.load(Ordering::Acquire).then_some(SessionState::Failed);
     let Some(state) = known.or_else(missing) else { return };
@@ -316,7 +316,7 @@ pub(crate) async fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
         return tracing::warn!(%error, peer = %to, "the good end of a repair session is not durable, and not told");
     }
     let status = Status { session: id, state }.encode();
-    if let Some(messenger) = node.members() {
+    if let Some(messenger) = node.messenger() {
         messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).silent());
     }
 }
@@ -325,7 +325,7 @@ pub(crate) async fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
 /// counts from its coordinator, and at its coordinator. Otherwise participants whose coordinator is
 /// gone for good would keep the session for ever by telling each other of it, as those of Cassandra
 /// do.
-pub(crate) fn hear_status(node: &Arc<Node>, from: SocketAddr, status: &Status) -> Result<(), Refusal> {
+pub(crate) fn receive_status(node: &Arc<Node>, from: SocketAddr, status: &Status) -> Result<(), Refusal> {
     match status.state {
         ended @ (SessionState::Finalized | SessionState::Failed) => step(node, &status.session, None, ended).map(drop),
         _ => {

@@ -12,7 +12,7 @@ use types::Consistency;
 use super::ranges::CommonRange;
 use crate::identity::inet;
 use crate::node::Node;
-use crate::repairs::options::RepairOptions;
+use crate::repair_state::options::RepairOptions;
 use crate::system_rows::SystemRow;
 
 const KEYSPACE: &str = "system_distributed";

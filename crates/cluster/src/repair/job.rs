@@ -20,10 +20,10 @@ use super::ranges::CommonRange;
 use super::streams::{self, Exchange};
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::repairs::command::Command;
-use crate::repairs::options::Parallelism;
-use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
-use crate::repairs::{Awaited, Told};
+use crate::repair_state::command::Command;
+use crate::repair_state::options::Parallelism;
+use crate::repair_state::records::{Facts, Record, RepairCounts, Step, Subject};
+use crate::repair_state::{RepairResultKey, RepairResult};
 
 /// One table of a session.
 pub(super) struct RepairJob<'a> {
@@ -72,7 +72,7 @@ impl RepairJob<'_> {
         // of Paxos v1 only where an operator wants nothing else, as in Cassandra
         let is_v2 = self.node.paxos().variant.is_v2;
         let repairs_paxos = options.is_paxos_only || is_v2 && options.repairs_paxos;
-        if repairs_paxos && self.node.repairs.turns.load().settings.repairs_paxos {
+        if repairs_paxos && self.node.repairs.permits.load().settings.repairs_paxos {
             self.repair_paxos().await?;
         }
         if options.is_paxos_only {
@@ -155,7 +155,7 @@ impl RepairJob<'_> {
     async fn all_trees(&self, job: &Job, parallelism: Parallelism) -> Result<Vec<(SocketAddr, MerkleTrees)>, String> {
         let now = self.node.env.clock.now_seconds();
         let is_of_repaired = self.command.options.preview == Preview::Repaired;
-        let head_start = self.node.repairs.turns.load().settings.preview_head_start;
+        let head_start = self.node.repairs.permits.load().settings.preview_head_start;
         let now = if is_of_repaired { now.saturating_add(head_start) } else { now };
         let mut groups: BTreeMap<String, Vec<SocketAddr>> = BTreeMap::new();
         for endpoint in self.endpoints() {
@@ -202,12 +202,12 @@ impl RepairJob<'_> {
     }
 
     async fn trees_of(&self, job: &Job, endpoint: SocketAddr, now: u32) -> Result<MerkleTrees, String> {
-        let turns = self.node.repairs.turns.load().tree_requests.clone();
+        let turns = self.node.repairs.permits.load().tree_requests.clone();
         let _turn = match &turns {
             Some(turns) => Some(turns.acquire().await.map_err(|_| "the repair has ended".to_owned())?),
             None => None,
         };
-        let awaited = Awaited::Trees(self.session, self.table.clone(), endpoint);
+        let awaited = RepairResultKey::Trees(self.session, self.table.clone(), endpoint);
         let told = self.node.repairs.expect(awaited.clone());
         let request = ValidationRequest { job: job.clone(), now };
         let payload = Bytes::from(request.encode().map_err(|error| error.to_string())?);
@@ -218,7 +218,7 @@ impl RepairJob<'_> {
         }
         let patience = Patience::Asks(verb, payload);
         let told = self.node.await_repair(self.command, endpoint, &awaited, told, patience).await?;
-        let Told::Trees(Some(trees)) = told else { return Err("the replica says so".to_owned()) };
+        let RepairResult::Trees(Some(trees)) = told else { return Err("the replica says so".to_owned()) };
         let decoded = self.node.env.blocking_long("decode trees", move || MerkleTrees::decode(&trees)).await;
         let decoded = decoded.map_err(|_| "too much is to be done here".to_owned())?;
         decoded.map_err(|error| format!("its trees cannot be read: {error}"))
@@ -228,7 +228,7 @@ impl RepairJob<'_> {
     async fn plan(&self, trees: Vec<(SocketAddr, MerkleTrees)>) -> Result<Vec<Sync>, String> {
         let replicas: Vec<SocketAddr> = trees.iter().map(|(endpoint, _)| *endpoint).collect();
         let options = &self.command.options;
-        let optimises = self.node.repairs.turns.load().settings.optimises(options) && !options.is_pull;
+        let optimises = self.node.repairs.permits.load().settings.optimises(options) && !options.is_pull;
         let centers: BTreeMap<SocketAddr, String> =
             replicas.iter().map(|endpoint| (*endpoint, data_center(self.node, *endpoint))).collect();
         let compare = move || -> Result<_, String> {
@@ -297,7 +297,7 @@ impl RepairJob<'_> {
     /// Streams between two other replicas.
     async fn sync_of(&self, job: &Job, sync: Sync) -> Result<Vec<StreamSummary>, String> {
         let Sync { source, destination, ranges, is_mutual } = sync;
-        let awaited = Awaited::Synced(self.session, self.table.clone(), source, destination);
+        let awaited = RepairResultKey::Synced(self.session, self.table.clone(), source, destination);
         let told = self.node.repairs.expect(awaited.clone());
         let request = SyncRequest {
             job: job.clone(),
@@ -322,7 +322,7 @@ impl RepairJob<'_> {
         }
         let patience = Patience::Asks(verb, payload);
         match self.node.await_repair(self.command, source, &awaited, told, patience).await? {
-            Told::Synced(told) if told.is_success => Ok(told.summaries),
+            RepairResult::Synced(told) if told.is_success => Ok(told.summaries),
             _ => Err("the source says so".to_owned()),
         }
     }

@@ -18,8 +18,8 @@ use membership::{Request, Unanswered};
 use tokio::sync::oneshot;
 
 use crate::node::Node;
-use crate::repairs::command::Command;
-use crate::repairs::{Awaited, Told};
+use crate::repair_state::command::Command;
+use crate::repair_state::{RepairResultKey, RepairResult};
 use crate::traces::parameters_of_repair;
 
 /// The life of a message with trees.
@@ -71,7 +71,7 @@ pub(super) enum Patience {
 
 /// The generation of a node in gossip, which is that of its last start.
 pub(super) fn generation(node: &Node, address: SocketAddr) -> Option<i32> {
-    node.members()?.with_gossip(|gossip| Some(gossip.state(address)?.generation))
+    node.messenger()?.with_gossip(|gossip| Some(gossip.state(address)?.generation))
 }
 
 /// Whether a node has started again since it was in a generation: it knows nothing of what it was
@@ -90,7 +90,7 @@ fn takes_requests_again(node: &Node, address: SocketAddr) -> bool {
             release.split('.').next()?.parse::<u32>().ok()
         })
     };
-    node.members().and_then(major).is_some_and(|major| major >= MAJOR_VERSION_MIN)
+    node.messenger().and_then(major).is_some_and(|major| major >= MAJOR_VERSION_MIN)
 }
 
 /// Whether requests may be sent to a node.
@@ -101,7 +101,7 @@ pub(super) fn is_up(node: &Node, address: SocketAddr) -> bool {
 impl Node {
     /// The life of a message of repair (`repair_request_timeout`).
     pub(super) fn repair_request_timeout(&self) -> Duration {
-        self.repairs.turns.load().settings.request_timeout
+        self.repairs.permits.load().settings.request_timeout
     }
 
     /// Sends a message of repair until it is acknowledged. Err: it was not.
@@ -127,7 +127,7 @@ impl Node {
         let life = if verb == Verb::ValidationRsp { TREES_LIFE } else { self.repair_request_timeout() };
         let mut attempt = 1;
         loop {
-            let Some(messenger) = self.members() else { return Err(Unanswered::Refused) };
+            let Some(messenger) = self.messenger() else { return Err(Unanswered::Refused) };
             match messenger
                 .request(to, Request { parameters: parameters.clone(), ..Request::new(verb, payload.clone(), life) })
                 .await
@@ -148,22 +148,22 @@ impl Node {
         &self,
         command: &Command,
         from: SocketAddr,
-        what: &Awaited,
-        told: oneshot::Receiver<Told>,
+        what: &RepairResultKey,
+        told: oneshot::Receiver<RepairResult>,
         patience: Patience,
-    ) -> Result<Told, String> {
+    ) -> Result<RepairResult, String> {
         let why = tokio::select! {
             biased;
             came = told => return came.map_err(|_| "another request took its place".to_owned()),
-            why = self.await_death(command, from) => why,
-            why = self.lose_patience(command, from, patience) => why,
+            why = self.await_node_failure(command, from) => why,
+            why = self.await_timeout(command, from, patience) => why,
         };
         self.repairs.forget(what);
         Err(why)
     }
 
     /// Looks at another node until that node is gone or the command is to end, and says which.
-    async fn await_death(&self, command: &Command, from: SocketAddr) -> String {
+    async fn await_node_failure(&self, command: &Command, from: SocketAddr) -> String {
         let (mut liveness, begun) = (Liveness::default(), generation(self, from));
         loop {
             self.env.sleep(LOOK_EVERY).await;
@@ -177,7 +177,7 @@ impl Node {
     }
 
     /// Waits until a result is not to be expected any more, and says why.
-    async fn lose_patience(&self, command: &Command, from: SocketAddr, patience: Patience) -> String {
+    async fn await_timeout(&self, command: &Command, from: SocketAddr, patience: Patience) -> String {
         let (verb, payload) = match patience {
             Patience::Asks(verb, payload) => (verb, payload),
             Patience::For(time) => {

@@ -21,8 +21,8 @@ use super::messages::generation;
 use super::{consistent, streams, trace, validation};
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::repairs::records::{End, Facts, RepairCounts, Subject};
-use crate::repairs::{PARTICIPATIONS_MAX, Participation, Progress, TASKS_MAX, TaskId};
+use crate::repair_state::records::{End, Facts, RepairCounts, Subject};
+use crate::repair_state::{PARTICIPATIONS_MAX, Participation, Progress, TASKS_MAX, TaskId};
 
 /// The reason why a request is not carried out; it is told in the log.
 pub(crate) type Refusal = String;
@@ -90,7 +90,7 @@ pub(crate) async fn snapshot(node: &Node, job: &Job) -> Result<(), Refusal> {
         let frozen = validation::freeze(node, &participation, job).await?;
         participation.frozen().insert(frozen.table.id, frozen);
     }
-    use_now(node, &participation);
+    touch(node, &participation);
     Ok(())
 }
 
@@ -109,17 +109,17 @@ fn begin(node: &Node, parent: &SessionId, task: &TaskId) -> Result<Option<Arc<Pa
         None => tasks.insert(task.clone(), Progress::Running),
     };
     drop(tasks);
-    use_now(node, &participation);
+    touch(node, &participation);
     Ok(Some(participation))
 }
 
 /// Notes that a task of a repair begins or ends.
-fn use_now(node: &Node, participation: &Participation) {
+fn touch(node: &Node, participation: &Participation) {
     participation.last_used.store(node.env.clock.now_micros() / 1000, Ordering::Relaxed);
 }
 
 fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Result<T, String>) {
-    use_now(node, participation);
+    touch(node, participation);
     let progress = if result.is_ok() { Progress::Succeeded } else { Progress::Failed };
     let before = participation.tasks().insert(task, progress);
     assert_eq!(before, Some(Progress::Running), "a task ends once");
@@ -127,14 +127,14 @@ fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Res
 
 /// Notes that the coordinator has not acknowledged the result of a task: when it asks for the
 /// result again, it is told that the task has failed.
-fn lose(participation: &Participation, task: TaskId) {
+fn mark_unacknowledged(participation: &Participation, task: TaskId) {
     participation.tasks().insert(task, Progress::Failed);
 }
 
 /// Notes that a registered task cannot begin, and counts it as failed. The refusal may be lost on
 /// its way; otherwise a repeated request would be acknowledged although nothing works at the task.
 fn refuse((participation, task): (&Participation, &TaskId), why: Refusal) -> Refusal {
-    lose(participation, task.clone());
+    mark_unacknowledged(participation, task.clone());
     why
 }
 
@@ -150,15 +150,15 @@ pub(crate) fn begin_validation(
     let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
     let (of_task, named) = (Arc::clone(&participation), task.clone());
     let refused = |why| refuse((&of_task, &named), why);
-    consistent::repairing(node, &request.job.parent).map_err(refused)?;
+    consistent::mark_repairing(node, &request.job.parent).map_err(refused)?;
     let ranges: Vec<_> = request.job.ranges.iter().map(|range| (range.start, range.end)).collect();
     let id = format!("RepairSession #{}", uuid_text(&request.job.parent));
-    let is_foreign = node.refuses_ranges(&request.job.keyspace, &ranges, (&id, "validation request", from));
+    let is_out_of_range = node.refuses_ranges(&request.job.keyspace, &ranges, (&id, "validation request", from));
     let here = Arc::clone(node);
     let run = move || async move {
-        let validated = match is_foreign {
+        let validated = match is_out_of_range {
             true => Err("Received repair outside of owned ranges".to_owned()),
-            false => validation::recorded(&here, &participation, &request.job, request.now).await,
+            false => validation::validate_recorded(&here, &participation, &request.job, request.now).await,
         };
         end(&here, &participation, task.clone(), &validated);
         let (keyspace, table) = (&request.job.keyspace, &request.job.table);
@@ -166,7 +166,7 @@ pub(crate) fn begin_validation(
         trace::tell(&here, traced.filter(|_| validated.is_ok()), line).await;
         if let Err(why) = tell_trees(&here, from, request.job, validated).await {
             tracing::warn!(why, peer = %from, "trees cannot be told");
-            lose(&participation, task);
+            mark_unacknowledged(&participation, task);
         }
     };
     node.repair_task(run).then_some(()).ok_or_else(|| refused("too many tasks of repair wait".to_owned()))
@@ -195,8 +195,8 @@ async fn tell_trees(
 pub(super) async fn validate_here(node: &Arc<Node>, job: &Job, now: u32) -> Result<MerkleTrees, String> {
     let task: TaskId = (job.session, job.table.clone(), None);
     let participation = begin(node, &job.parent, &task)?.ok_or("a job is validated once")?;
-    consistent::repairing(node, &job.parent).map_err(|why| refuse((&participation, &task), why))?;
-    let validated = validation::recorded(node, &participation, job, now).await;
+    consistent::mark_repairing(node, &job.parent).map_err(|why| refuse((&participation, &task), why))?;
+    let validated = validation::validate_recorded(node, &participation, job, now).await;
     end(node, &participation, task, &validated);
     validated
 }
@@ -229,7 +229,7 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
         };
         if let Err(why) = told {
             tracing::warn!(why, peer = %from, "the end of streams cannot be told");
-            lose(&participation, task);
+            mark_unacknowledged(&participation, task);
         }
     };
     let refused = |why| refuse((&of_task, &named), why);

@@ -26,8 +26,8 @@ use schema::TableMetadata;
 use super::complete;
 use super::messages::Patience;
 use crate::node::Node;
-use crate::repairs::command::Command;
-use crate::repairs::{Awaited, Told};
+use crate::repair_state::command::Command;
+use crate::repair_state::{RepairResultKey, RepairResult};
 use crate::replica::paxos::merged_histories;
 
 /// How long a step of the preparation may take.
@@ -70,13 +70,13 @@ impl PaxosRepair<'_> {
     }
 
     async fn ask(&self, replica: SocketAddr, verb: Verb, payload: Vec<u8>) -> Result<Envelope, String> {
-        let messenger = self.node.members().ok_or("this node is alone")?;
+        let messenger = self.node.messenger().ok_or("this node is alone")?;
         let asked = messenger.request(replica, Request::new(verb, payload, STEP_MAX)).await;
         asked.map_err(|error| format!("{} at /{replica}: {error}", verb.name()))
     }
 
     async fn start(&self) -> Result<CleanupHistory, String> {
-        let messenger = self.node.members().ok_or("this node is alone")?;
+        let messenger = self.node.messenger().ok_or("this node is alone")?;
         let state = messenger.with_gossip(|gossip| gossip.local.state().clone());
         let start = StartPrepare { table: self.table.id, state, ranges: self.ranges.to_vec() };
         let payload = start.encode().map_err(|error| error.to_string())?;
@@ -119,7 +119,7 @@ impl PaxosRepair<'_> {
             return clean_here(self.node, &self.table, self.ranges).await.map(drop);
         }
         let session = self.node.uuids.random();
-        let awaited = Awaited::Paxos(session, replica);
+        let awaited = RepairResultKey::Paxos(session, replica);
         let told = self.node.repairs.expect(awaited.clone());
         let cleanup = Cleanup { session, table: self.table.id, ranges: self.ranges.to_vec() };
         if let Err(why) = self.ask(replica, Verb::Paxos2CleanupReq, cleanup.encode()).await {
@@ -128,8 +128,8 @@ impl PaxosRepair<'_> {
         }
         let patience = Patience::For(CLEANUP_MAX);
         match self.node.await_repair(self.command, replica, &awaited, told, patience).await? {
-            Told::Paxos(None) => Ok(()),
-            Told::Paxos(Some(why)) => Err(why),
+            RepairResult::Paxos(None) => Ok(()),
+            RepairResult::Paxos(Some(why)) => Err(why),
             _ => Err("another result came".to_owned()),
         }
     }

@@ -9,7 +9,7 @@ use internode::payload::token_ranges::Tokens;
 use repair::tree::contains;
 use ring::{Placement, Ring};
 
-use crate::repairs::options::RepairOptions;
+use crate::repair_state::options::RepairOptions;
 
 /// Ranges that the same other nodes hold.
 #[derive(Clone, PartialEq, Eq, Debug)]

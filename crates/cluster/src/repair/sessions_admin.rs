@@ -16,8 +16,8 @@ use super::ranges;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
-use crate::repairs::options::RepairOptions;
-use crate::repairs::sessions::LocalSession;
+use crate::repair_state::options::RepairOptions;
+use crate::repair_state::sessions::LocalSession;
 
 /// Number of tries to get data that a compaction has, and the time between two tries.
 const FORCED_TRIES: u32 = 50;

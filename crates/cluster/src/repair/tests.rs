@@ -16,13 +16,13 @@ use storage::compaction::operation::{Operation, Status, Work};
 use super::command::{Event, EventKind};
 use super::*;
 use crate::paxos::{PaxosOptions, PaxosVariant};
-use crate::repairs::Progress;
-use crate::repairs::command::Command;
-use crate::repairs::options::{Parallelism, RepairOptions};
-use crate::repairs::settings::{RepairSettings, Turns};
+use crate::repair_state::Progress;
+use crate::repair_state::command::Command;
+use crate::repair_state::options::{Parallelism, RepairOptions};
+use crate::repair_state::settings::{RepairSettings, RepairPermits};
 use crate::testing::SimRing;
 use crate::testing::views::{change_on, keyspace_of};
-use crate::transfers::{Live, SessionKey};
+use crate::streaming_state::{LiveSession, SessionKey};
 
 /// The longest time that a repair takes.
 const REPAIR_MAX: Duration = Duration::from_secs(600);
@@ -167,7 +167,7 @@ fn a_repair_that_there_is_no_room_for_has_ended() {
     assert!(refused.contains("too many tasks of repair wait"), "{refused}");
     assert!(node.repair_commands().iter().all(|command| command.has_ended()));
     let records = node.repair_records(records::Subject::Command);
-    assert!(records.iter().all(|record| record.course().end.is_some()), "{records:?}");
+    assert!(records.iter().all(|record| record.state().end.is_some()), "{records:?}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_repair_of_an_empty_keyspace_has_ended() {
     let events = repair(&ring, 0, RepairOptions::default());
     assert!(!has_failed(&events), "{events:?}");
     let records = ring.node(0).repair_records(records::Subject::Command);
-    assert!(records.len() == 1 && records[0].course().end.is_some(), "{records:?}");
+    assert!(records.len() == 1 && records[0].state().end.is_some(), "{records:?}");
 }
 
 /// PREPARE_MSG of a full repair of tables, without ranges.
@@ -241,7 +241,7 @@ fn a_repair_whose_files_come_is_not_forgotten() {
         participation.last_used.store(now - 25 * hour, Ordering::Relaxed);
         let session = streaming::Session::follow(&init, streaming::session::Limits::default(), 0);
         let (tell, _events) = tokio::sync::mpsc::channel(1);
-        let mut live = Live::new(key, init.clone(), session, &node.env, node.engine.truncation_epoch(), tell);
+        let mut live = LiveSession::new(key, init.clone(), session, &node.env, node.engine.truncation_epoch(), tell);
         live.begun_millis = begun;
         live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
         let live = Arc::new(live);
@@ -306,9 +306,9 @@ fn a_traced_repair_tells_each_step() {
 
 fn change_settings(ring: &SimRing, machine: usize, change: impl FnOnce(&mut RepairSettings)) {
     let repairs = &ring.node(machine).repairs;
-    let mut settings = repairs.turns.load().settings;
+    let mut settings = repairs.permits.load().settings;
     change(&mut settings);
-    repairs.turns.store(Arc::new(Turns::new(settings)));
+    repairs.permits.store(Arc::new(RepairPermits::new(settings)));
 }
 
 /// `repair_command_pool_size` and `repair_command_pool_full_strategy`: one repair more than the
@@ -423,7 +423,7 @@ fn a_change_of_the_ring_leaves_paxos_out_where_its_repair_is_off() {
     ring.agree();
     let ahead = |ring: &SimRing| {
         let node = ring.node(0);
-        ring.world.block_on(node.env.timeout(Duration::from_secs(5), node.repair_paxos_ahead("a test")))
+        ring.world.block_on(node.env.timeout(Duration::from_secs(5), node.repair_paxos_before_movement("a test")))
     };
     assert!(ahead(&ring).is_err(), "too few are up: it is tried again and again");
     change_settings(&ring, 0, |settings| settings.repairs_paxos = false);

@@ -24,7 +24,7 @@ use types::Consistency;
 
 use crate::identity::inet;
 use crate::node::Node;
-use crate::repairs::command::{Command, Event, EventKind};
+use crate::repair_state::command::{Command, Event, EventKind};
 use crate::system_rows::{self, SystemRow};
 use crate::traces::TracedEvents;
 

@@ -22,8 +22,8 @@ use storage::strategy::kind::Kind;
 use storage::strategy::only_purges_repaired;
 
 use crate::node::Node;
-use crate::repairs::records::{End, Facts, Record, RepairCounts, Step, Subject};
-use crate::repairs::{Participation, Repairs};
+use crate::repair_state::records::{End, Facts, Record, RepairCounts, Step, Subject};
+use crate::repair_state::{Participation, Repairs};
 
 /// Heads, rows and markers of a slice: a few milliseconds.
 const SLICE: usize = 4096;
@@ -31,12 +31,12 @@ const SLICE: usize = 4096;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A validation under way. When it is dropped it is removed from the operations that run.
-struct Under<'n> {
+struct RunningValidation<'n> {
     node: &'n Node,
     running: Arc<Running>,
 }
 
-impl Drop for Under<'_> {
+impl Drop for RunningValidation<'_> {
     fn drop(&mut self) {
         self.node.engine.compactions.ended(&self.running, None);
     }
@@ -57,7 +57,7 @@ impl Drop for Recorded<'_> {
 }
 
 /// The rows that are hashed, and the trees.
-struct Work {
+struct ValidationInput {
     stream: PurgeStream<FlushedTableStream>,
     validator: Validator,
 }
@@ -71,8 +71,8 @@ pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job
     let session = prepare.is_incremental.then_some(prepare.parent);
     let conflict = Mutex::new(None);
     let select = |sstable: &SSTable| {
-        let is_looked_at = is_looked_at(&node.repairs, prepare.preview, session, sstable);
-        is_looked_at.unwrap_or_else(|why| {
+        let is_validated = is_validated(&node.repairs, prepare.preview, session, sstable);
+        is_validated.unwrap_or_else(|why| {
             *conflict.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             false
         })
@@ -86,7 +86,7 @@ pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job
 
 /// Whether an SSTable takes part. `session`: of an incremental repair, which only looks at what was
 /// put apart for it. Err: why the preview cannot be made now.
-fn is_looked_at(
+fn is_validated(
     repairs: &Repairs,
     preview: Preview,
     session: Option<SessionId>,
@@ -102,7 +102,7 @@ fn is_looked_at(
 }
 
 /// The trees of the ranges of a job, judged at the second `now`, with a record of it for operators.
-pub(super) async fn recorded(
+pub(super) async fn validate_recorded(
     node: &Node,
     participation: &Participation,
     job: &Job,
@@ -140,7 +140,7 @@ async fn validate(
     now: u32,
     record: &Record,
 ) -> Result<MerkleTrees, String> {
-    let turns = Arc::clone(&node.repairs.turns.load().validations);
+    let turns = Arc::clone(&node.repairs.permits.load().validations);
     let _turn = turns.acquire().await.map_err(|_| "the node is shutting down".to_owned())?;
     let kept = participation.frozen().values().find(|frozen| is_of(&frozen.table, job)).cloned();
     let frozen = match kept {
@@ -149,7 +149,7 @@ async fn validate(
     };
     let context = ReadContext::new(ReadMode::Background);
     let (stats, running) = (Arc::clone(&context.stats), begin(node, job, &frozen));
-    let under = Under { node, running };
+    let under = RunningValidation { node, running };
     record.step(Step::Start, node.env.clock.now_micros() / 1000);
     let ranges = job.ranges.iter().map(|range| (range.start, range.end));
     record.expect(ranges.map(|range| frozen.partitions_in(range)).sum(), frozen.bytes());
@@ -191,7 +191,7 @@ async fn validate(
 }
 
 /// Err: why the validation has to end early.
-fn check(node: &Node, participation: &Participation, job: &Job, under: &Under<'_>) -> Result<(), String> {
+fn check(node: &Node, participation: &Participation, job: &Job, under: &RunningValidation<'_>) -> Result<(), String> {
     let interrupted = || format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table);
     match participation.over.get() {
         Some(why) => Err(format!("{}: {why}", interrupted())),
@@ -226,19 +226,19 @@ fn begin(node: &Node, job: &Job, frozen: &FlushedTable) -> Arc<Running> {
     })
 }
 
-fn open(node: &Node, job: &Job, frozen: &FlushedTable, now: u32, context: ReadContext) -> Work {
+fn open(node: &Node, job: &Job, frozen: &FlushedTable, now: u32, context: ReadContext) -> ValidationInput {
     let ranges: Vec<_> = job.ranges.iter().map(|range| (range.start, range.end)).collect();
     let counted: Vec<_> =
         job.ranges.iter().zip(&ranges).map(|(range, of)| (*range, frozen.partitions_in(*of))).collect();
     let replicas = node.ring().placement(&job.keyspace).map_or(1, |placement| placement.replication.factor());
-    let settings = node.repairs.turns.load().settings;
+    let settings = node.repairs.permits.load().settings;
     let budget = settings.space / u64::from(replicas.max(1));
     let depth_max = if happens(Rare::ShallowTree) { 0 } else { settings.tree_depth_max };
     let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, depth_max));
     let stream = frozen.read(&ranges, context);
     let stream = PurgeStream::new(stream, now, gc_before(&frozen.table, now), Box::new(|_| i64::MAX));
     let stream = stream.of_table(&frozen.table);
-    Work { stream, validator }
+    ValidationInput { stream, validator }
 }
 
 /// The second before which deletions are passed over; 0: none is. A table that only purges repaired

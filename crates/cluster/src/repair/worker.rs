@@ -15,10 +15,10 @@ use super::consistent::{self, sweep};
 use super::messages::{Liveness, has_restarted};
 use super::{participant, scheduled};
 use crate::node::Node;
-use crate::repairs::records::End;
-use crate::repairs::settings::{RepairSettings, Turns};
-use crate::repairs::{Participation, Progress};
-use crate::transfers::Live;
+use crate::repair_state::records::End;
+use crate::repair_state::settings::{RepairSettings, RepairPermits};
+use crate::repair_state::{Participation, Progress};
+use crate::streaming_state::LiveSession;
 
 /// Most tasks that may wait for the thread, which only begins them.
 const WAITING_MAX: usize = 1024;
@@ -35,7 +35,7 @@ const IDLE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 impl Node {
     /// Starts the thread, once.
     pub(crate) fn start_repairs(self: &Arc<Self>, settings: RepairSettings) {
-        self.repairs.turns.store(Arc::new(Turns::new(settings)));
+        self.repairs.permits.store(Arc::new(RepairPermits::new(settings)));
         let (give, given) = mpsc::channel(WAITING_MAX);
         if self.repairs.worker.set(give).is_err() {
             return;
@@ -60,7 +60,7 @@ impl Node {
 
 async fn run(node: Weak<Node>, mut given: mpsc::Receiver<MakeLocal>) {
     tokio::task::spawn_local(look_after(Weak::clone(&node)));
-    tokio::task::spawn_local(scheduled::run(node));
+    tokio::task::spawn_local(schedule_task::run(node));
     while let Some(make) = given.recv().await {
         tokio::task::spawn_local(make());
     }
@@ -112,7 +112,7 @@ fn forget_orphans(there: &Node, liveness: &mut Liveness) {
 /// Whether a stream may be one of a repair, which a stream does not name: it is about a table of
 /// the repair, and began within [`IDLE_MAX`] of the last task. Otherwise the streams of later
 /// repairs of the table would keep a repair for ever whose end this node has not been told.
-fn may_be_of(participation: &Participation, live: &Live) -> bool {
+fn may_be_of(participation: &Participation, live: &LiveSession) -> bool {
     let behind = live.begun_millis - participation.last_used.load(Ordering::Relaxed);
     behind <= IDLE_MAX.as_millis() as i64 && participation.prepare.tables.iter().any(|table| live.is_about(*table))
 }

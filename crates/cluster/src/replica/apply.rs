@@ -16,8 +16,8 @@ use storage::write::Applied;
 use storage::{Engine, StorageError};
 
 use super::Replica;
-use crate::sampling::of_write;
-use crate::stripes::Held;
+use crate::sampling::sample_write;
+use crate::stripes::StripeGuards;
 
 /// Bytes of a write in few rows from which on it does not run on a worker, because it takes half a
 /// millisecond.
@@ -123,7 +123,7 @@ impl Replica {
     /// Locks that the writer holds are released when memtables have the write or when it is
     /// refused. A job in the background that applies a large write takes the locks along: it ends
     /// after this future where that is dropped.
-    pub async fn apply(&self, mutations: &[Mutation], held: Held) -> Result<Option<LogPosition>, WriteError> {
+    pub async fn apply(&self, mutations: &[Mutation], held: StripeGuards) -> Result<Option<LogPosition>, WriteError> {
         self.apply_encoded(mutations, &[], held).await
     }
 
@@ -133,7 +133,7 @@ impl Replica {
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        held: Held,
+        held: StripeGuards,
     ) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
@@ -149,7 +149,7 @@ impl Replica {
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        mut held: Held,
+        mut held: StripeGuards,
         when_busy: WhenBusy,
     ) -> Result<Option<LogPosition>, WriteError> {
         if is_on(Defect::ForgetDeletion) && mutations.iter().any(deletes_a_partition) {
@@ -181,7 +181,7 @@ impl Replica {
     fn note_write(&self, mutations: &[Mutation], begun: Instant) {
         self.record_write_latency(mutations, begun);
         if self.sampling.is_on() {
-            of_write(&self.sampling, mutations);
+            sample_write(&self.sampling, mutations);
         }
     }
 
@@ -192,8 +192,8 @@ impl Replica {
         mutations: &[Mutation],
         encoded: &[Bytes],
         number: u64,
-        held: Held,
-    ) -> Result<(Result<Applied, StorageError>, Held), WriteError> {
+        held: StripeGuards,
+    ) -> Result<(Result<Applied, StorageError>, StripeGuards), WriteError> {
         if large_values(mutations) == 0 {
             return Ok((self.engine.apply_without_views(mutations, encoded, number), held));
         }

@@ -64,12 +64,12 @@ impl Forecast {
     }
 
     /// Notes that such a read turned out to be long.
-    pub fn was_long(&self, fingerprint: Fingerprint) {
+    pub fn mark_long(&self, fingerprint: Fingerprint) {
         self.marks[fingerprint.index].store(fingerprint.tag | PATIENCE, Ordering::Relaxed);
     }
 
     /// Notes that a read that was taken for long was short: the mark loses some of its patience.
-    pub fn was_short(&self, fingerprint: Fingerprint) {
+    pub fn mark_short(&self, fingerprint: Fingerprint) {
         if self.is_long(fingerprint) {
             let mark = &self.marks[fingerprint.index];
             mark.store(mark.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
@@ -87,14 +87,14 @@ mod tests {
         let (fingerprint, other) =
             (Fingerprint { index: 7, tag: 0b1010_0000 }, Fingerprint { index: 7, tag: 0b1111_0000 });
         assert!(!forecast.is_long(fingerprint));
-        forecast.was_long(fingerprint);
+        forecast.mark_long(fingerprint);
         assert!(forecast.is_long(fingerprint) && !forecast.is_long(other));
-        forecast.was_short(other);
-        (0..2).for_each(|_| forecast.was_short(fingerprint));
+        forecast.mark_short(other);
+        (0..2).for_each(|_| forecast.mark_short(fingerprint));
         assert!(forecast.is_long(fingerprint));
-        forecast.was_short(fingerprint);
+        forecast.mark_short(fingerprint);
         assert!(!forecast.is_long(fingerprint));
-        forecast.was_short(fingerprint);
+        forecast.mark_short(fingerprint);
         assert!(!forecast.is_long(fingerprint));
     }
 }

@@ -15,7 +15,7 @@
 mod acceptor;
 mod bounds;
 mod history;
-pub(crate) mod lines;
+pub(crate) mod trace_lines;
 mod stored;
 mod uncommitted;
 
@@ -42,9 +42,9 @@ use super::Replica;
 use super::apply::{Logged, WriteError};
 use super::read::{ReadFigures, ReadOutcome, ReadRequest};
 use crate::paxos::PaxosPurging;
-use crate::stripes::{Held, Stripes};
+use crate::stripes::{StripeGuards, Stripes};
 use acceptor::Acceptance;
-use stored::{Moment, Writing};
+use stored::{PaxosReadContext, PaxosWriteContext};
 
 pub(crate) use acceptor::{Promise, State};
 pub(crate) use bounds::Bounds;
@@ -125,7 +125,7 @@ impl Replica {
         let promise = state.promise(&ballot, self.paxos_low_bound());
         if promise == Promise::Promised {
             self.paxos_bounds.note(&ballot);
-            let row = stored::promise(&self.paxos_writing(), table, key, ballot, is_for_write);
+            let row = stored::promise(&self.paxos_write_context(), table, key, ballot, is_for_write);
             self.apply_and_log(&[row], held).await?;
         }
         Ok(Promised { promise, state })
@@ -147,7 +147,7 @@ impl Replica {
             }
             Acceptance::Accepted | Acceptance::Superseded { .. } => {
                 self.paxos_bounds.note(&proposal.ballot);
-                let accepted = stored::proposal(&self.paxos_writing(), proposal);
+                let accepted = stored::proposal(&self.paxos_write_context(), proposal);
                 self.apply_and_log(&[accepted], held).await?;
             }
         }
@@ -170,7 +170,7 @@ impl Replica {
         let _took = self.timed(table, |metrics| &metrics.cas_commit_latency);
         let held = self.lock_paxos(table, key).await;
         self.paxos_bounds.note(&commit.ballot);
-        let record = stored::commit(&self.paxos_writing(), commit);
+        let record = stored::commit(&self.paxos_write_context(), commit);
         let mut mutations = Vec::with_capacity(2);
         if self.applies_paxos(commit) && !commit.update.is_empty() {
             mutations.push(commit.mutation());
@@ -178,7 +178,7 @@ impl Replica {
         mutations.push(record);
         let position = match self.apply(&mutations, held).await {
             Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if mutations.len() > 1 => {
-                Box::pin(self.paxos_commit_apart(table, key, &mutations)).await?
+                Box::pin(self.paxos_commit_in_two_groups(table, key, &mutations)).await?
             }
             applied => applied?,
         };
@@ -191,7 +191,7 @@ impl Replica {
     /// Applies what was agreed on, and then its record, which are more than one group of the commit
     /// log may be. A crash in between leaves the proposal accepted: it is found, and committed
     /// again.
-    async fn paxos_commit_apart(
+    async fn paxos_commit_in_two_groups(
         &self,
         table: &TableMetadata,
         key: &DecoratedKey,
@@ -199,7 +199,7 @@ impl Replica {
     ) -> Result<Option<LogPosition>, WriteError> {
         let (record, agreed) = mutations.split_last().expect("the record is the last one");
         let held = self.lock_paxos(table, key).await;
-        let applied = self.apply_or_in_parts(agreed, &[], Held::new()).await?;
+        let applied = self.apply_or_in_parts(agreed, &[], StripeGuards::new()).await?;
         Ok(self.apply(std::slice::from_ref(record), held).await?.or(applied))
     }
 
@@ -221,7 +221,7 @@ impl Replica {
             return Ok(());
         }
         let mut record = Vec::new();
-        encode_mutation(&mut record, &stored::commit(&self.paxos_writing(), proposal));
+        encode_mutation(&mut record, &stored::commit(&self.paxos_write_context(), proposal));
         match record.len() {
             size if size > size_max => Err(StorageError::MutationTooLarge { size, size_max }.into()),
             _ => Ok(()),
@@ -244,7 +244,7 @@ impl Replica {
         Timed { replica: self, store: self.engine.table(table.id), histogram, begun: self.env.now() }
     }
 
-    async fn lock_paxos(&self, table: &TableMetadata, key: &DecoratedKey) -> Held {
+    async fn lock_paxos(&self, table: &TableMetadata, key: &DecoratedKey) -> StripeGuards {
         self.paxos_locks.lock(vec![Stripes::of((table.id, &key.key))]).await
     }
 
@@ -256,7 +256,7 @@ impl Replica {
         ballot: Ballot,
     ) -> Result<State, WriteError> {
         let command = stored::command(&self.paxos_table(), table, key);
-        let at = self.paxos_moment(table, key.token, ballot);
+        let at = self.paxos_read_context(table, key.token, ballot);
         let (paxos, table, key) = (self.paxos_table(), Arc::clone(table), key.clone());
         let build = move |stream: &mut dyn PartitionStream| -> Result<State, ReadError> {
             let row = match stream.next_partition()? {
@@ -270,7 +270,7 @@ impl Replica {
     }
 
     /// Applies mutations as one step under a lock, and waits until they are durable.
-    async fn apply_and_log(&self, mutations: &[Mutation], held: Held) -> Result<(), WriteError> {
+    async fn apply_and_log(&self, mutations: &[Mutation], held: StripeGuards) -> Result<(), WriteError> {
         let Some(position) = self.apply(mutations, held).await? else { return Ok(()) };
         match self.logged(position)? {
             Some(log) => log.await,
@@ -301,8 +301,8 @@ impl Replica {
         }
     }
 
-    fn paxos_writing(&self) -> Writing {
-        Writing {
+    fn paxos_write_context(&self) -> PaxosWriteContext {
+        PaxosWriteContext {
             paxos: self.paxos_table(),
             version: self.blob_version(),
             now: self.env.clock.now_seconds(),
@@ -311,14 +311,14 @@ impl Replica {
     }
 
     /// The moment of a request, for the state of a partition.
-    fn paxos_moment(&self, table: &TableMetadata, token: Token, ballot: Ballot) -> Moment {
+    fn paxos_read_context(&self, table: &TableMetadata, token: Token, ballot: Ballot) -> PaxosReadContext {
         let purging = **self.paxos_purging.load();
         // the age of what was accepted is counted from the ballot, not from this node's clock
         let oldest = match purging {
             PaxosPurging::Repaired { .. } => stored::oldest(purging, None, 0, self.paxos_bound_of(table, token)),
             PaxosPurging::Legacy | PaxosPurging::GcGrace => i64::MIN,
         };
-        Moment { ballot, purging, oldest }
+        PaxosReadContext { ballot, purging, oldest }
     }
 
     /// Sets how long states are kept from now on.

@@ -230,9 +230,9 @@ impl Attempt {
 }
 
 /// Tells the job in the background, when this is dropped, that its caller does not wait any more.
-struct Waits(Arc<Job>);
+struct CallerGuard(Arc<Job>);
 
-impl Drop for Waits {
+impl Drop for CallerGuard {
     fn drop(&mut self) {
         self.0.abandoned.store(true, Ordering::Relaxed);
     }
@@ -312,7 +312,7 @@ impl Replica {
         limit: Duration,
         build: B,
     ) -> Result<B::Built, ReadOutcome<B::Error>> {
-        let _waits = Waits(Arc::clone(job));
+        let _caller = CallerGuard(Arc::clone(job));
         let build = Arc::new(build);
         let attempts = async {
             if attempt == Attempt::Blocking {
@@ -392,8 +392,8 @@ impl Job {
         match passed {
             // it ended before it began
             0 => {}
-            1..=INLINE_MAX => forecast.was_short(fingerprint),
-            _ => forecast.was_long(fingerprint),
+            1..=INLINE_MAX => forecast.mark_short(fingerprint),
+            _ => forecast.mark_long(fingerprint),
         }
         Some(result)
     }
@@ -413,7 +413,7 @@ impl Job {
             }
             context.interrupt = Some(Arc::clone(self) as Arc<dyn Interrupt>);
         }
-        let mut stream = Commands {
+        let mut stream = CommandStreams {
             job: self,
             context,
             next: 0,
@@ -447,7 +447,7 @@ impl Job {
 }
 
 /// The streams of all commands, one after the other.
-struct Commands<'a> {
+struct CommandStreams<'a> {
     job: &'a Job,
     context: ReadContext,
     next: usize,
@@ -471,7 +471,7 @@ struct Commands<'a> {
     measured: u64,
 }
 
-impl Commands<'_> {
+impl CommandStreams<'_> {
     fn open_next(&mut self) -> Result<bool, ReadError> {
         let Some(command) = self.job.commands.get(self.next) else { return Ok(false) };
         self.next += 1;
@@ -584,7 +584,7 @@ impl Commands<'_> {
     }
 }
 
-impl PartitionStream for Commands<'_> {
+impl PartitionStream for CommandStreams<'_> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
             self.look()?;

@@ -36,7 +36,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore
 
 use super::Replica;
 use super::apply::{WhenBusy, WriteError, large_values};
-use crate::stripes::{Held, Stripes};
+use crate::stripes::{StripeGuards, Stripes};
 
 /// Longest time that writes to tables with views wait for a TRUNCATE, which waits for other writes
 /// to them: less than the timeout of writes, and longer than nearly all of them take.
@@ -57,7 +57,7 @@ pub(crate) struct Views {
     /// stay.
     gate: Arc<RwLock<()>>,
     /// The way to the other replicas of views. Empty: the node is alone.
-    routes: OnceLock<Arc<dyn Routes>>,
+    routes: OnceLock<Arc<dyn ViewRouter>>,
     /// One permit for each write that may be applied in parts.
     in_parts: Arc<Semaphore>,
 }
@@ -71,27 +71,27 @@ impl Default for Views {
 
 impl Views {
     /// Sets how changes of views are divided among nodes. The first call counts.
-    pub fn route(&self, routes: Arc<dyn Routes>) {
+    pub fn route(&self, routes: Arc<dyn ViewRouter>) {
         let _ = self.routes.set(routes);
     }
 }
 
 /// The way of changes of views to their replicas.
-pub(crate) trait Routes: Send + Sync {
+pub(crate) trait ViewRouter: Send + Sync {
     /// Divides changes into those that are applied here and those of others.
-    fn divide(&self, changes: Vec<ViewChange>) -> Divided;
+    fn divide(&self, changes: Vec<ViewChange>) -> DividedViewChanges;
 }
 
 /// Changes of views, divided by the nodes that they belong to.
-pub(crate) struct Divided {
+pub(crate) struct DividedViewChanges {
     /// Changes that belong to this node.
     pub here: Vec<ViewChange>,
     /// Changes that belong to others; None: there are none.
-    pub remote: Option<Box<dyn Owed>>,
+    pub remote: Option<Box<dyn RemoteViewChanges>>,
 }
 
 /// Changes of views that others must get.
-pub(crate) trait Owed: Send {
+pub(crate) trait RemoteViewChanges: Send {
     /// The record of these changes in this node's batch log, which is applied with the base.
     fn record(&self) -> Mutation;
 
@@ -100,8 +100,8 @@ pub(crate) trait Owed: Send {
 }
 
 /// The locks of a write.
-pub(crate) struct Locked {
-    _held: Held,
+pub(crate) struct WriteLocks {
+    _held: StripeGuards,
     _open: OwnedRwLockReadGuard<()>,
 }
 
@@ -109,8 +109,8 @@ pub(crate) struct Locked {
 struct Attempt {
     applied: Result<Applied, WriteError>,
     /// Changes of others that are to be sent once the locks are released.
-    remote: Option<Box<dyn Owed>>,
-    guards: (Held, Locked),
+    remote: Option<Box<dyn RemoteViewChanges>>,
+    guards: (StripeGuards, WriteLocks),
 }
 
 impl Replica {
@@ -121,7 +121,7 @@ impl Replica {
     }
 
     /// Waits for the locks of the partitions of base tables that these mutations write.
-    async fn lock_views(&self, views: &BaseViews, mutations: &[Mutation]) -> Locked {
+    async fn lock_views(&self, views: &BaseViews, mutations: &[Mutation]) -> WriteLocks {
         lock(&self.views.gate, &self.views.locks, places(views, mutations)).await
     }
 
@@ -129,7 +129,7 @@ impl Replica {
     pub(super) async fn apply_with_views(
         &self,
         mutations: &[Mutation],
-        held: Held,
+        held: StripeGuards,
         mut views: Arc<BaseViews>,
         when_busy: WhenBusy,
     ) -> Result<Option<LogPosition>, WriteError> {
@@ -171,7 +171,7 @@ impl Replica {
         &self,
         views: &Arc<BaseViews>,
         mutations: &[Mutation],
-        guards: (Held, Locked),
+        guards: (StripeGuards, WriteLocks),
     ) -> Result<Attempt, WriteError> {
         let (group, remote) = self.with_changes(views, mutations).await?;
         let (applied, guards) = self.apply_group(group, views.number, guards).await?;
@@ -185,7 +185,7 @@ impl Replica {
         &self,
         views: &Arc<BaseViews>,
         mutations: &[Mutation],
-        guards: (Held, Locked),
+        guards: (StripeGuards, WriteLocks),
     ) -> Result<Attempt, WriteError> {
         let (engine, routes) = (Arc::clone(&self.engine), self.views.routes.get().cloned());
         let (views, mutations) = (Arc::clone(views), mutations.to_vec());
@@ -200,10 +200,10 @@ impl Replica {
         &self,
         views: &Arc<BaseViews>,
         mutations: &[Mutation],
-    ) -> Result<(Vec<Mutation>, Option<Box<dyn Owed>>), WriteError> {
+    ) -> Result<(Vec<Mutation>, Option<Box<dyn RemoteViewChanges>>), WriteError> {
         let now = self.env.clock.now_seconds();
         let changes = self.changes(views, mutations, now).await?;
-        let Divided { here, remote } = self.divide(changes);
+        let DividedViewChanges { here, remote } = self.divide(changes);
         let mut group = self.settled(here, now).await?;
         if let Some(remote) = &remote {
             group.push(remote.record());
@@ -260,8 +260,8 @@ impl Replica {
         &self,
         group: Vec<Mutation>,
         number: u64,
-        guards: (Held, Locked),
-    ) -> Result<(Result<Applied, StorageError>, (Held, Locked)), WriteError> {
+        guards: (StripeGuards, WriteLocks),
+    ) -> Result<(Result<Applied, StorageError>, (StripeGuards, WriteLocks)), WriteError> {
         if group.iter().all(|mutation| large_values(std::slice::from_ref(mutation)) == 0) {
             return Ok((self.engine.apply_with_views(&group, number), guards));
         }
@@ -283,7 +283,7 @@ impl Replica {
             };
             let open = Arc::clone(&self.views.gate).try_read_owned().map_err(|_| StorageError::Busy)?;
             let held = self.views.locks.try_lock(places(&views, mutations)).ok_or(StorageError::Busy)?;
-            let _locked = Locked { _held: held, _open: open };
+            let _locked = WriteLocks { _held: held, _open: open };
             match apply_locked(&self.engine, self.views.routes.get(), &views, mutations) {
                 Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
                 applied => return applied,
@@ -295,7 +295,7 @@ impl Replica {
     /// caller holds the lock of the partition.
     pub(crate) fn apply_built(&self, change: ViewChange, views: &BaseViews, now: u32) -> Result<Applied, WriteError> {
         let context = ReadContext::new(ReadMode::Background);
-        let Divided { mut here, remote } = self.divide(vec![change]);
+        let DividedViewChanges { mut here, remote } = self.divide(vec![change]);
         let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
         settled.map_err(WriteError::Read)?;
         let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
@@ -311,29 +311,29 @@ impl Replica {
     }
 
     /// The lock of a partition of a base table, of a build. None: another task has it.
-    pub(crate) fn try_lock_base(&self, base: schema::TableId, key: &[u8]) -> Option<Locked> {
+    pub(crate) fn try_lock_base(&self, base: schema::TableId, key: &[u8]) -> Option<WriteLocks> {
         let open = Arc::clone(&self.views.gate).try_read_owned().ok()?;
         let held = self.views.locks.try_lock(vec![Stripes::of((base, key))])?;
-        Some(Locked { _held: held, _open: open })
+        Some(WriteLocks { _held: held, _open: open })
     }
 
     /// Waits for the lock of a partition of a base table, of a build, behind those that wait
     /// already.
-    pub(crate) async fn lock_base(&self, base: schema::TableId, key: &[u8]) -> Locked {
+    pub(crate) async fn lock_base(&self, base: schema::TableId, key: &[u8]) -> WriteLocks {
         lock(&self.views.gate, &self.views.locks, vec![Stripes::of((base, key))]).await
     }
 
     /// Divides changes of views into those that are applied here and those of other nodes.
-    fn divide(&self, changes: Vec<ViewChange>) -> Divided {
+    fn divide(&self, changes: Vec<ViewChange>) -> DividedViewChanges {
         divide(self.views.routes.get(), changes)
     }
 }
 
 /// Passes the gate, and waits for the locks of places behind those that wait already.
-async fn lock(gate: &Arc<RwLock<()>>, locks: &Stripes, places: Vec<usize>) -> Locked {
+async fn lock(gate: &Arc<RwLock<()>>, locks: &Stripes, places: Vec<usize>) -> WriteLocks {
     let open = Arc::clone(gate).read_owned().await;
     let held = locks.lock(places).await;
-    Locked { _held: held, _open: open }
+    WriteLocks { _held: held, _open: open }
 }
 
 /// Closes the gate. While this waits for the writes that have passed the gate, no other write
@@ -348,10 +348,10 @@ async fn close(env: Env, gate: Arc<RwLock<()>>) -> OwnedRwLockWriteGuard<()> {
     }
 }
 
-fn divide(routes: Option<&Arc<dyn Routes>>, changes: Vec<ViewChange>) -> Divided {
+fn divide(routes: Option<&Arc<dyn ViewRouter>>, changes: Vec<ViewChange>) -> DividedViewChanges {
     match routes {
         Some(routes) => routes.divide(changes),
-        None => Divided { here: changes, remote: None },
+        None => DividedViewChanges { here: changes, remote: None },
     }
 }
 
@@ -359,13 +359,13 @@ fn divide(routes: Option<&Arc<dyn Routes>>, changes: Vec<ViewChange>) -> Divided
 /// The caller holds the locks of the write and may wait for the disk.
 fn apply_locked(
     engine: &Engine,
-    routes: Option<&Arc<dyn Routes>>,
+    routes: Option<&Arc<dyn ViewRouter>>,
     views: &BaseViews,
     mutations: &[Mutation],
 ) -> Result<Applied, WriteError> {
     let (now, context) = (engine.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
     let changes = materialized::changes(engine, views, mutations, now, &context).map_err(write_error)?;
-    let Divided { mut here, remote } = divide(routes, changes);
+    let DividedViewChanges { mut here, remote } = divide(routes, changes);
     let settled = here.iter_mut().try_for_each(|change| settle(engine, change, now, &context));
     settled.map_err(WriteError::Read)?;
     let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();

@@ -21,7 +21,7 @@ use super::messages;
 use super::pulls::{Neighbour, Pulls, Version};
 use crate::node::Node;
 use crate::replica::apply::WriteError;
-use crate::schema_inbox::{Asked, SchemaInbox, WAITING_MAX};
+use crate::schema_inbox::{SchemaMessage, SchemaInbox, WAITING_MAX};
 
 /// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
 const PAYLOAD_MAX: usize = 64 << 20;
@@ -35,7 +35,7 @@ impl Node {
     /// node that joins gets writes of its ranges, and fetches data by the schema that it has.
     /// The push has no answer: a node that does not get the rows pulls them later.
     pub(crate) fn push_schema(&self, written: &[Mutation]) {
-        let Some(messenger) = self.members().filter(|_| !written.is_empty()) else { return };
+        let Some(messenger) = self.messenger().filter(|_| !written.is_empty()) else { return };
         let payload = Bytes::from(messages::encode(written));
         for neighbour in self.schema_followers().iter().filter(|neighbour| neighbour.exchanges) {
             let push = Request::new(Verb::SchemaPushReq, payload.clone(), LIFE).silent();
@@ -48,7 +48,7 @@ impl Node {
     /// Starts the task; it ends with the node.
     pub(crate) fn start_schema_exchange(self: &Arc<Self>) {
         let (waiting, asked) = mpsc::channel(WAITING_MAX);
-        if self.joined.exchange.set(SchemaInbox { waiting: waiting.clone() }).is_err() {
+        if self.membership_state.exchange.set(SchemaInbox { waiting: waiting.clone() }).is_err() {
             return;
         }
         let node = Arc::downgrade(self);
@@ -64,11 +64,11 @@ impl Node {
                 tracing::error!(peer = %from.address, bytes = message.payload.len(), "a schema of this size is not taken");
                 return false;
             }
-            Verb::SchemaPushReq => Asked::Take(*from, message.payload),
-            Verb::SchemaPullReq => Asked::Give(via.clone(), *from, message.header),
+            Verb::SchemaPushReq => SchemaMessage::Take(*from, message.payload),
+            Verb::SchemaPullReq => SchemaMessage::Give(via.clone(), *from, message.header),
             _ => return false,
         };
-        self.joined.exchange.get().is_some_and(|exchange| exchange.waiting.try_send(asked).is_ok())
+        self.membership_state.exchange.get().is_some_and(|exchange| exchange.waiting.try_send(asked).is_ok())
     }
 
     /// Whether a neighbour may know tables that a schema of the version `own` does not have: the
@@ -82,7 +82,7 @@ impl Node {
     /// Whether this node has all of the schema of a version: it is the one in force, or it came
     /// from a neighbour that tells of it.
     pub(super) fn has_schema(&self, version: &[u8]) -> bool {
-        version == self.schema().version || self.joined.received_schemas.load().iter().any(|here| version == here)
+        version == self.schema().version || self.membership_state.received_schemas.load().iter().any(|here| version == here)
     }
 
     /// Members of the ring that are alive, with their schemas.
@@ -99,7 +99,7 @@ impl Node {
     /// The other nodes that are alive and count, with their schemas. `counts` is told of a peer and
     /// whether it exchanges schemas with this node.
     fn live_with_schema(&self, counts: impl Fn(&gossip::Peer, bool) -> bool) -> Vec<Neighbour> {
-        let Some(messenger) = self.members() else { return Vec::new() };
+        let Some(messenger) = self.messenger() else { return Vec::new() };
         messenger.with_gossip(|gossip| {
             let own = gossip.local.state().value(ApplicationState::NetVersion).map(str::to_owned);
             let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive && !peer.is_dead_state());
@@ -119,7 +119,7 @@ impl Node {
 /// Schemas are exchanged within a major version of Cassandra.
 const MAJOR_VERSION: &str = "5";
 
-async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Receiver<Asked>) {
+async fn run(node: Weak<Node>, waiting: mpsc::Sender<SchemaMessage>, mut asked: mpsc::Receiver<SchemaMessage>) {
     let Some(env) = node.upgrade().map(|node| node.env.clone()) else { return };
     let now = || Duration::from_nanos(env.clock.monotonic_nanos());
     let mut pulls = Pulls::new(now());
@@ -131,43 +131,43 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
         let Some(node) = node.upgrade() else { return };
         match next {
             None => {}
-            Some(Asked::Take(from, payload)) => {
+            Some(SchemaMessage::Take(from, payload)) => {
                 let taken = take(&node, from.address, &payload).await;
-                if taken == Taken::NotYet {
+                if taken == MergeOutcome::NotYet {
                     pulls.hurry(now());
                 }
             }
-            Some(Asked::Give(via, from, header)) => give(&node, &via, &from, &header).await,
-            Some(Asked::Pulled(from, version, answer)) => {
+            Some(SchemaMessage::Give(via, from, header)) => give(&node, &via, &from, &header).await,
+            Some(SchemaMessage::Pulled(from, version, answer)) => {
                 let taken = pulled(&node, from, version, answer).await;
-                if taken == Taken::NotYet {
+                if taken == MergeOutcome::NotYet {
                     pulls.hurry(now());
                 }
-                pulls.ended(now(), version, taken == Taken::Here);
+                pulls.ended(now(), version, taken == MergeOutcome::Here);
             }
         }
-        let Some(messenger) = node.members() else { continue };
+        let Some(messenger) = node.messenger() else { continue };
         let neighbours = node.schema_neighbours();
-        pulls.is_outside = node.joined.movements.state().mode.is_outside();
+        pulls.is_outside = node.membership_state.movements.state().mode.is_outside();
         for (peer, version) in pulls.look(now(), node.schema().version, &neighbours) {
             tracing::info!(%peer, "this node asks another one for its schema");
             let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).silent());
             let waiting = waiting.clone();
             tokio::task::spawn_local(async move {
                 let answer = answer.await;
-                let _ = waiting.send(Asked::Pulled(peer, version, answer)).await;
+                let _ = waiting.send(SchemaMessage::Pulled(peer, version, answer)).await;
             });
         }
         let received = pulls.received();
-        if **node.joined.received_schemas.load() != received {
-            node.joined.received_schemas.store(Arc::new(received));
+        if **node.membership_state.received_schemas.load() != received {
+            node.membership_state.received_schemas.store(Arc::new(received));
         }
     }
 }
 
 /// The fate of rows that another node has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Taken {
+enum MergeOutcome {
     /// This node has the rows now.
     Here,
     /// The rows cannot be put in force yet, but can soon.
@@ -176,15 +176,15 @@ enum Taken {
     Not,
 }
 
-async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> Taken {
+async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> MergeOutcome {
     if is_on(Defect::DeafToSchema) {
-        return Taken::Not;
+        return MergeOutcome::Not;
     }
     let mutations = match messages::decode(payload, &node.schema()) {
         Ok(mutations) => mutations,
         Err(error) => {
             tracing::error!(peer = %from, %error, "the schema of another node cannot be read");
-            return Taken::Not;
+            return MergeOutcome::Not;
         }
     };
     match node.merge_schema(mutations).await {
@@ -192,13 +192,13 @@ async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> Taken {
             if changed {
                 tracing::info!(peer = %from, "the schema has changed by what another node sent");
             }
-            Taken::Here
+            MergeOutcome::Here
         }
         Err(error) => {
             tracing::error!(peer = %from, %error, "the schema of another node cannot be put in force");
             match error {
-                WriteError::Storage(StorageError::FilesOfDropped { .. }) => Taken::NotYet,
-                _ => Taken::Not,
+                WriteError::Storage(StorageError::FilesOfDropped { .. }) => MergeOutcome::NotYet,
+                _ => MergeOutcome::Not,
             }
         }
     }
@@ -218,16 +218,16 @@ async fn give(node: &Arc<Node>, via: &Messenger, from: &Peer, header: &Header) {
     via.answer(from, header, answer);
 }
 
-async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> Taken {
+async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> MergeOutcome {
     // a push has come in between
     if node.schema().version == version {
-        return Taken::Here;
+        return MergeOutcome::Here;
     }
     match answer {
         Ok(answer) => take(node, from, &answer.payload).await,
         Err(error) => {
             tracing::warn!(peer = %from, %error, "another node does not give its schema; it is asked again later");
-            Taken::Not
+            MergeOutcome::Not
         }
     }
 }

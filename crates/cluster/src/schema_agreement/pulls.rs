@@ -40,11 +40,11 @@ pub(super) struct Pulls {
     hurried: Duration,
     /// True: this node is no member yet. Set before each look.
     pub is_outside: bool,
-    versions: BTreeMap<Version, Known>,
+    versions: BTreeMap<Version, KnownVersion>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownVersion {
     /// The version is not asked for before this time.
     not_before: Duration,
     is_received: bool,
@@ -72,7 +72,7 @@ impl Pulls {
         let push_max = if self.is_outside { EARLY_DELAY } else { DELAY };
         let first = now + self.delay(now, Duration::ZERO).min(push_max);
         for neighbour in neighbours {
-            let new = || Known { not_before: first, is_received: false, asked: None, last: None };
+            let new = || KnownVersion { not_before: first, is_received: false, asked: None, last: None };
             let known = self.versions.entry(neighbour.version).or_insert_with(new);
             known.is_received |= neighbour.version == own;
         }

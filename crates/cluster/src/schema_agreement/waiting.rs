@@ -21,7 +21,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 const ROUND: Duration = Duration::from_secs(1);
 
 /// A node of which no right version has come.
-struct Lacking {
+struct PendingNode {
     address: SocketAddr,
     /// Whether the node has answered, with another version.
     has_answered: bool,
@@ -49,12 +49,12 @@ impl Node {
         };
         let lacking = self.wait_for_versions(limit, up, |version| self.has_schema(version)).await;
         let neighbours = self.schema_neighbours();
-        let is_told_here = |node: &Lacking| {
+        let is_told_here = |node: &PendingNode| {
             let told = neighbours.iter().find(|neighbour| neighbour.address == node.address);
             !node.has_answered && told.is_some_and(|neighbour| self.has_schema(&neighbour.version))
         };
         let (silent, lacking): (Vec<_>, Vec<_>) = lacking.into_iter().partition(is_told_here);
-        for Lacking { address, .. } in silent {
+        for PendingNode { address, .. } in silent {
             tracing::warn!(%address, "a member does not answer; the schema that it tells by gossip is here");
         }
         lacking.into_iter().map(|node| node.address).collect()
@@ -67,14 +67,14 @@ impl Node {
         limit: Duration,
         up: impl Fn() -> Vec<SocketAddr>,
         is_right: impl Fn(&[u8]) -> bool,
-    ) -> Vec<Lacking> {
-        let Some(messenger) = self.members() else { return Vec::new() };
+    ) -> Vec<PendingNode> {
+        let Some(messenger) = self.messenger() else { return Vec::new() };
         let begun = self.env.now();
-        let new = |address| Lacking { address, has_answered: false };
-        let mut lacking: Vec<Lacking> = up().into_iter().map(new).collect();
+        let new = |address| PendingNode { address, has_answered: false };
+        let mut lacking: Vec<PendingNode> = up().into_iter().map(new).collect();
         let mut pause = PAUSE.0;
         loop {
-            let ask = |node: &Lacking| {
+            let ask = |node: &PendingNode| {
                 let request = Request::new(Verb::SchemaVersionReq, Bytes::new(), ROUND).silent();
                 (node.address, messenger.request(node.address, request))
             };
@@ -116,7 +116,7 @@ impl Node {
             .peers()
             .map(|peer| {
                 let request = || Request::new(Verb::SchemaVersionReq, Bytes::new(), limit).silent();
-                let messenger = self.members().filter(|_| peer.is_up);
+                let messenger = self.messenger().filter(|_| peer.is_up);
                 (peer.address, messenger.map(|messenger| messenger.request(peer.address, request())))
             })
             .collect();
@@ -142,7 +142,7 @@ impl Node {
     /// schema within `limit`.
     pub(crate) async fn wait_for_first_schema(&self, limit: Duration) -> bool {
         let has_own = self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name));
-        let Some(messenger) = self.members() else { return true };
+        let Some(messenger) = self.messenger() else { return true };
         let knows_others = messenger.with_gossip(|gossip| gossip.peers().values().any(|peer| peer.is_member()));
         if has_own || !knows_others {
             return true;

@@ -10,7 +10,7 @@ use types::FailureReason;
 
 use super::{Call, mutation};
 use crate::replica::apply::within;
-use crate::serving::STORED_SIZE;
+use crate::in_flight_requests::STORED_SIZE;
 
 /// Stores a record, and answers when it is durable.
 pub(super) async fn store(mut call: Call) {
@@ -18,7 +18,7 @@ pub(super) async fn store(mut call: Call) {
         Ok(batch) => {
             call.keep(batch.mutations.len() * STORED_SIZE);
             let record = [call.node.record_of(&batch)];
-            let stored = within(&call.node.env, call.rest(), mutation::apply(&call.node, &record, &[])).await;
+            let stored = within(&call.node.env, call.time_left(), mutation::apply(&call.node, &record, &[])).await;
             call.node.batch_replay.expect_records();
             stored
         }

@@ -13,7 +13,7 @@ use rows::command::TraceSink;
 use types::FailureReason;
 
 use crate::node::Node;
-use crate::serving::{CALLS_MAX, CALLS_SIZE_MAX};
+use crate::in_flight_requests::{CALLS_MAX, CALLS_SIZE_MAX};
 use crate::traces::TracedEvents;
 
 /// The room of one request among those that are under way; given back when dropped.
@@ -118,7 +118,7 @@ impl Call {
     }
 
     /// Time for which the sender still waits for the answer.
-    pub fn rest(&self) -> Duration {
+    pub fn time_left(&self) -> Duration {
         let now = self.node.env.clock.now_micros() / 1000;
         let gone = u64::try_from(self.header.age(now)).unwrap_or(0);
         Duration::from_millis(self.header.life.saturating_sub(gone))

@@ -1,5 +1,5 @@
 //! COUNTER_MUTATION_REQ: increments that this node leads
-//! ([`crate::coordinator::counter::among`]).
+//! ([`crate::coordinator::counter::distributed`]).
 
 use bytes::Bytes;
 use internode::payload::counter::CounterMutation;
@@ -19,7 +19,7 @@ async fn count(call: &Call) -> Result<(), FailureReason> {
     if mutation::is_refused(call, &mutation) {
         return Err(FailureReason::Unknown);
     }
-    let counted = call.node.count_as_leader(mutation, level, call.rest(), call.trace()).await;
+    let counted = call.node.count_as_leader(mutation, level, call.time_left(), call.trace()).await;
     counted.map_err(|error| {
         tracing::debug!(?error, "increments of another node are not counted");
         FailureReason::Unknown

@@ -26,15 +26,15 @@ use storage::StorageError;
 use types::FailureReason;
 
 use super::Call;
-use super::mutation::{self, Undecoded};
-use crate::handoff::TakeOwn;
+use super::mutation::{self, MutationDecodeError};
+use crate::handoff::ApplyOwnHint;
 use crate::hints::least_gc_grace;
 use crate::node::Node;
-use crate::refusals::Asker;
+use crate::out_of_range::Asker;
 use crate::replica::apply::{WriteError, within};
 
 pub(super) async fn serve(call: Call) {
-    let limit = call.rest();
+    let limit = call.time_left();
     let done = within(&call.node.env, limit, take(&call.node, call.from.address, &call.payload)).await;
     // the sender sends a hint again that was not taken in time
     if let Some(done) = done {
@@ -50,8 +50,8 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
     take_decoded(node, from, &message).await
 }
 
-/// Takes the hints that a node has kept for itself (`Node::hint_here`).
-pub(crate) fn take_own(node: Weak<Node>) -> TakeOwn {
+/// Takes the hints that a node has kept for itself (`Node::hint_self`).
+pub(crate) fn apply_own_hint(node: Weak<Node>) -> ApplyOwnHint {
     Box::new(move |hint| {
         let node = node.upgrade();
         Box::pin(async move {
@@ -84,7 +84,7 @@ async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> R
         node.handoff.figures.received_for_others.add(1);
         if let Some(update) = mutation.updates.first() {
             let asker = Asker { from, keyspace: &update.table.keyspace, table: &update.table.name };
-            node.note_foreign_hint(&asker, mutation.key.token);
+            node.note_out_of_range_hint(&asker, mutation.key.token);
         }
         return match node.hint_all_replicas(&ring, &mutation, &entry) {
             true => node.hints_durable().await,
@@ -117,12 +117,12 @@ async fn apply(node: &Node, mutation: Mutation) -> Result<(), FailureReason> {
 impl Node {
     /// Whether a hint that does not fit the schema of a version, which is or was that of this node,
     /// may fit a later one.
-    fn may_fit_later(&self, undecoded: Undecoded, schema_version: [u8; 16]) -> bool {
+    fn may_fit_later(&self, undecoded: MutationDecodeError, schema_version: [u8; 16]) -> bool {
         match undecoded {
             // a table keeps the columns that it has dropped, so that this one has not come yet
-            Undecoded::UnknownColumn => true,
-            Undecoded::UnknownTable => self.may_lack_schema(schema_version),
-            Undecoded::Unfit => false,
+            MutationDecodeError::UnknownColumn => true,
+            MutationDecodeError::UnknownTable => self.may_lack_schema(schema_version),
+            MutationDecodeError::Unfit => false,
         }
     }
 

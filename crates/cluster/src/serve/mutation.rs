@@ -8,7 +8,7 @@
 //!    other replicas have, are applied in parts (`crate::replica::views::parts`).
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
-//! ([`crate::refusals`]). A row of a view that no SSTable can hold is left out. Refused are tables
+//! ([`crate::out_of_range`]). A row of a view that no SSTable can hold is left out. Refused are tables
 //! of a node alone, and deletions of ranges that end at null; a hint of such a mutation is
 //! forgotten ([`super::hint`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
 //! `ReadRepairVerbHandler`.
@@ -26,18 +26,18 @@ use types::FailureReason;
 use types::composite::KEY_BYTES_MAX;
 
 use super::Call;
-use crate::foreign::Asked;
+use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
-use crate::refusals::Asker;
+use crate::out_of_range::Asker;
 use crate::replica::apply::{WriteError, within};
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 use crate::traces::describe_write;
 
 pub(super) async fn serve(call: Call) {
     if call.header.verb != Verb::ReadRepairReq {
         forward(&call);
     }
-    let limit = call.rest();
+    let limit = call.time_left();
     let applied = match decode_sized(&call.node, &call.payload) {
         Ok((mutation, size)) => {
             if is_refused(&call, &mutation) {
@@ -59,7 +59,7 @@ pub(super) async fn serve(call: Call) {
             };
             within(&call.node.env, limit, applied).await
         }
-        Err(Undecoded::Unfit) if is_left_out(&call.node, &call.payload) => Some(Ok(())),
+        Err(MutationDecodeError::Unfit) if is_left_out(&call.node, &call.payload) => Some(Ok(())),
         Err(undecoded) => Some(Err(undecoded.into())),
     };
     // a replica that was too slow says nothing: its coordinator has given up waiting
@@ -73,7 +73,7 @@ pub(super) fn is_refused(call: &Call, mutation: &Mutation) -> bool {
     let Some(update) = mutation.updates.first() else { return false };
     let from = call.header.respond_to().unwrap_or(call.from.address);
     let asker = Asker { from, keyspace: &update.table.keyspace, table: &update.table.name };
-    call.node.refuses_token(Asked::Write, &asker, mutation.key.token)
+    call.node.refuses_token(RequestKind::Write, &asker, mutation.key.token)
 }
 
 /// Sends the message on to other replicas as it is, so that they answer the coordinator.
@@ -94,7 +94,7 @@ fn forward(call: &Call) {
 
 /// Why this node does not take a mutation that it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Undecoded {
+pub(super) enum MutationDecodeError {
     /// The mutation is of a table that this node does not have.
     UnknownTable,
     /// A column of the mutation is unknown: the table does not have it here, and never had.
@@ -103,23 +103,23 @@ pub(super) enum Undecoded {
     Unfit,
 }
 
-impl From<Undecoded> for FailureReason {
-    fn from(undecoded: Undecoded) -> Self {
+impl From<MutationDecodeError> for FailureReason {
+    fn from(undecoded: MutationDecodeError) -> Self {
         match undecoded {
-            Undecoded::UnknownTable | Undecoded::UnknownColumn => Self::IncompatibleSchema,
-            Undecoded::Unfit => Self::Unknown,
+            MutationDecodeError::UnknownTable | MutationDecodeError::UnknownColumn => Self::IncompatibleSchema,
+            MutationDecodeError::Unfit => Self::Unknown,
         }
     }
 }
 
 /// A mutation of tables that this node has.
-pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, Undecoded> {
+pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, MutationDecodeError> {
     decode_sized(node, payload).map(|(mutation, _)| mutation)
 }
 
 /// A mutation of tables that this node has, and the bytes that it takes of the payload. They are a
 /// record of the commit log as well: no update in them was skipped.
-fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Undecoded> {
+fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), MutationDecodeError> {
     let schema = node.schema();
     let is_unknown = Cell::new(false);
     let table_of = |id| {
@@ -129,13 +129,13 @@ fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Undec
     };
     let decoded = MutationDecoder::new(&table_of).decode_next(payload);
     let (undecoded, what) = match decoded {
-        _ if is_unknown.get() => (Undecoded::UnknownTable, "it is of a table that this node does not have".to_owned()),
-        Err(CodecError::UnknownColumn(what)) => (Undecoded::UnknownColumn, what),
+        _ if is_unknown.get() => (MutationDecodeError::UnknownTable, "it is of a table that this node does not have".to_owned()),
+        Err(CodecError::UnknownColumn(what)) => (MutationDecodeError::UnknownColumn, what),
         Err(error) => {
             tracing::warn!(%error, "a mutation of another node cannot be read");
-            return Err(Undecoded::Unfit);
+            return Err(MutationDecodeError::Unfit);
         }
-        Ok((None, _)) => return Err(Undecoded::Unfit),
+        Ok((None, _)) => return Err(MutationDecodeError::Unfit),
         Ok((Some(mutation), size)) => return of_others(mutation).map(|mutation| (mutation, size)),
     };
     node.note_incompatible("a mutation", &what);
@@ -154,11 +154,11 @@ fn is_left_out(node: &Node, payload: &[u8]) -> bool {
 }
 
 /// A mutation that other nodes may send.
-fn of_others(mutation: Mutation) -> Result<Mutation, Undecoded> {
+fn of_others(mutation: Mutation) -> Result<Mutation, MutationDecodeError> {
     // what a node keeps about itself is written by nobody else
     let is_of_this_node = mutation.updates.iter().any(|update| is_local_keyspace(&update.table.keyspace));
     let ends_at_null = mutation.updates.iter().any(has_null_in_range);
-    if is_of_this_node || ends_at_null { Err(Undecoded::Unfit) } else { Ok(mutation) }
+    if is_of_this_node || ends_at_null { Err(MutationDecodeError::Unfit) } else { Ok(mutation) }
 }
 
 /// Whether a deletion of a range begins or ends at a clustering with a null. A coordinator of
@@ -182,14 +182,14 @@ impl Node {
 /// Applies mutations as one step, and waits for the log. `encoded`: as for
 /// `Replica::apply_encoded`.
 pub(super) async fn apply(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), FailureReason> {
-    let applied = node.replica.apply_encoded(mutations, encoded, Held::new()).await;
+    let applied = node.replica.apply_encoded(mutations, encoded, StripeGuards::new()).await;
     logged(node, applied).await.map_err(|error| refused(&error))
 }
 
 /// Does the work of [`apply`] for mutations that other replicas have or will have, so that this
 /// one has to take them too: in several steps if necessary. Err: the cause of a refusal.
 pub(super) async fn apply_shared(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), WriteError> {
-    let applied = node.replica.apply_or_in_parts(mutations, encoded, Held::new()).await;
+    let applied = node.replica.apply_or_in_parts(mutations, encoded, StripeGuards::new()).await;
     logged(node, applied).await
 }
 

@@ -2,7 +2,7 @@
 //! coordinates ([`crate::replica::paxos`], and for what only v2 has [`crate::promises`]).
 //!
 //! Prepares and proposals of v1 for partitions that this node does not own are served all the
-//! same, unless they are to be refused ([`crate::refusals`]); everything else about such a
+//! same, unless they are to be refused ([`crate::out_of_range`]); everything else about such a
 //! partition is refused. A request that takes longer than its coordinator waits is given up and
 //! not answered. Agrees with `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and
 //! the request handlers of `service.paxos`.
@@ -17,14 +17,14 @@ use schema::{TableId, TableMetadata};
 use types::{DecoratedKey, FailureReason};
 
 use super::Call;
-use crate::foreign::Asked;
+use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
-use crate::refusals::Asker;
+use crate::out_of_range::Asker;
 use crate::replica::apply::{WriteError, within};
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 pub(super) async fn serve(call: Call) {
-    let served = within(&call.node.env, call.rest(), answer(&call)).await;
+    let served = within(&call.node.env, call.time_left(), answer(&call)).await;
     if let Some(served) = served {
         describe(&call, &served);
         let verb = call.header.verb.name();
@@ -91,20 +91,20 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
             let asked = Commit::decode(payload, &tables)?;
             check_token(call, &asked)?;
             let answer = replica.paxos_prepare(&asked.update.table, &asked.update.key, asked.ballot).await?;
-            tell(call, || lines::prepared(&asked, &answer));
+            tell(call, || trace_lines::prepared(&asked, &answer));
             answer.encode().into()
         }
         Verb::PaxosProposeReq => {
             let proposal = Commit::decode(payload, &tables)?;
             check_token(call, &proposal)?;
             let superseded = replica.paxos_propose(&proposal).await?;
-            tell(call, || lines::proposed(&proposal, superseded.as_ref()));
+            tell(call, || trace_lines::proposed(&proposal, superseded.as_ref()));
             encode_accepted(superseded.is_none()).into()
         }
         Verb::PaxosCommitReq => {
             let commit = Commit::decode(payload, &tables)?;
             node.check_part(&commit.update.table, &commit.update.key, false)?;
-            tell(call, || lines::committed(&commit, replica.applies_paxos(&commit)));
+            tell(call, || trace_lines::committed(&commit, replica.applies_paxos(&commit)));
             replica.paxos_commit(&commit).await?;
             Bytes::new()
         }
@@ -112,30 +112,30 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
             let proposal = Commit::decode(payload, &tables)?;
             node.check_part(&proposal.update.table, &proposal.update.key, false)?;
             let superseded = replica.paxos_propose(&proposal).await?;
-            tell(call, || lines::proposed_v2(&proposal, superseded.as_ref()));
+            tell(call, || trace_lines::proposed_v2(&proposal, superseded.as_ref()));
             encode_superseded(superseded.as_ref()).into()
         }
         Verb::Paxos2PrepareReq => {
             let prepare = PrepareV2::decode(payload, &tables)?;
             node.check_prepare(&prepare)?;
-            let answer = node.paxos_prepare_v2(&prepare, call.rest()).await?;
-            tell(call, || lines::prepared_v2(&prepare, &answer));
+            let answer = node.paxos_prepare_v2(&prepare, call.time_left()).await?;
+            tell(call, || trace_lines::prepared_v2(&prepare, &answer));
             answer.encode()?.into()
         }
         Verb::Paxos2CommitAndPrepareReq => {
             let both = CommitAndPrepare::decode(payload, &tables)?;
             node.check_prepare(&both.prepare)?;
-            tell(call, || lines::committed(&both.commit, replica.applies_paxos(&both.commit)));
-            let answer = node.paxos_commit_and_prepare(&both, call.rest()).await?;
-            tell(call, || lines::prepared_v2(&both.prepare, &answer));
+            tell(call, || trace_lines::committed(&both.commit, replica.applies_paxos(&both.commit)));
+            let answer = node.paxos_commit_and_prepare(&both, call.time_left()).await?;
+            tell(call, || trace_lines::prepared_v2(&both.prepare, &answer));
             answer.encode()?.into()
         }
         Verb::Paxos2PrepareRefreshReq => {
             let refresh = Refresh::decode(payload, &tables)?;
             node.check_part(&refresh.missing.update.table, &refresh.missing.update.key, false)?;
-            tell(call, || lines::committed(&refresh.missing, replica.applies_paxos(&refresh.missing)));
+            tell(call, || trace_lines::committed(&refresh.missing, replica.applies_paxos(&refresh.missing)));
             let superseded = node.paxos_refresh(&refresh).await?;
-            tell(call, || lines::refreshed(&refresh.promised, superseded.as_ref()));
+            tell(call, || trace_lines::refreshed(&refresh.promised, superseded.as_ref()));
             encode_superseded(superseded.as_ref()).into()
         }
         _ => {
@@ -150,7 +150,7 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
 fn check_token(call: &Call, asked: &Commit) -> Result<(), Failure> {
     let (table, token) = (&asked.update.table, asked.update.key.token);
     let asker = Asker { from: call.from.address, keyspace: &table.keyspace, table: &table.name };
-    if call.node.refuses_token(Asked::Paxos, &asker, token) { Err(Failure::NotHere) } else { Ok(()) }
+    if call.node.refuses_token(RequestKind::Paxos, &asker, token) { Err(Failure::NotHere) } else { Ok(()) }
 }
 
 impl Node {

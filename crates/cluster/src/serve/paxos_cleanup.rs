@@ -34,7 +34,7 @@ pub(super) async fn serve(call: Call) {
     if call.header.verb == Verb::Paxos2CleanupReq {
         return clean(call).await;
     }
-    let served = within(&call.node.env, call.rest(), answer(&call)).await;
+    let served = within(&call.node.env, call.time_left(), answer(&call)).await;
     if let Some(served) = served {
         call.answer(served);
     }

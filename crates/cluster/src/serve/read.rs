@@ -7,7 +7,7 @@
 //! 3. A read that takes longer than its coordinator waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, unless such reads are to be
-//! dropped, or this node has left the ring ([`crate::refusals`]).
+//! dropped, or this node has left the ring ([`crate::out_of_range`]).
 //! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds the read
 //! exceeds. Every coordinator is told that a search looked into many indexes. One that compares
 //! what replicas have repaired (TRACK_REPAIRED_DATA) is told that this node's digest of it is not
@@ -29,9 +29,9 @@ use schema::{TableId, TableMetadata};
 use types::FailureReason;
 
 use super::Call;
-use crate::foreign::Asked;
+use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
-use crate::refusals::Asker;
+use crate::out_of_range::Asker;
 use crate::replica::read::ReadOutcome;
 use crate::thresholds::{Exceeding, Measure};
 
@@ -66,7 +66,7 @@ pub(super) async fn serve(call: Call) {
     let limits =
         AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
     let tracks = call.header.flags.has(Flags::TRACK_WARNINGS);
-    let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace(), tracks).await;
+    let answer = call.node.replica.answer(&request, wanted, limits, call.time_left(), call.trace(), tracks).await;
     let exceeded = call.node.exceeded(&answer, tracks, limits.tombstones.warn);
     let parameters = exceeded.iter().map(|exceeding| exceeding.parameter()).collect();
     let tracks_repaired = call.header.flags.has(Flags::TRACK_REPAIRED_DATA);
@@ -96,7 +96,7 @@ pub(super) async fn serve(call: Call) {
 fn is_refused(call: &Call, request: &ReadRequest, key: &Bytes) -> bool {
     let table = &request.table;
     let asker = Asker { from: call.from.address, keyspace: &table.keyspace, table: &table.name };
-    call.node.refuses_token(Asked::Read, &asker, types::Token::of_key(key))
+    call.node.refuses_token(RequestKind::Read, &asker, types::Token::of_key(key))
 }
 
 fn decode(node: &Node, payload: &Bytes) -> Result<ReadRequest, FailureReason> {

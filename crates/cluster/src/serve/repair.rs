@@ -15,8 +15,8 @@ use types::FailureReason;
 use super::Call;
 use crate::repair::consistent;
 use crate::repair::participant::{self, Refusal};
-use crate::repairs::records::End;
-use crate::repairs::{Awaited, Told};
+use crate::repair_state::records::End;
+use crate::repair_state::{RepairResultKey, RepairResult};
 
 pub(super) async fn serve(call: Call) {
     if let Verb::StatusReq | Verb::StatusRsp = call.header.verb {
@@ -43,20 +43,20 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::SyncReq => participant::begin_sync(node, from, SyncRequest::decode(payload).map_err(unreadable)?),
         Verb::ValidationRsp => {
             let ValidationResponse { job, trees } = ValidationResponse::decode(payload).map_err(unreadable)?;
-            node.repairs.tell(&Awaited::Trees(job.session, job.table, from), Told::Trees(trees));
+            node.repairs.tell(&RepairResultKey::Trees(job.session, job.table, from), RepairResult::Trees(trees));
             Ok(())
         }
         Verb::SyncRsp => {
             let told = SyncResponse::decode(payload).map_err(unreadable)?;
             let job = &told.job;
-            let awaited = Awaited::Synced(job.session, job.table.clone(), told.source, told.destination);
-            node.repairs.tell(&awaited, Told::Synced(told));
+            let awaited = RepairResultKey::Synced(job.session, job.table.clone(), told.source, told.destination);
+            node.repairs.tell(&awaited, RepairResult::Synced(told));
             Ok(())
         }
         Verb::Paxos2CleanupRsp2 => {
             let told = CleanupOutcome::decode(payload).map_err(unreadable)?;
             let why = (!told.is_success).then(|| told.why.unwrap_or_default());
-            node.repairs.tell(&Awaited::Paxos(told.session, from), Told::Paxos(why));
+            node.repairs.tell(&RepairResultKey::Paxos(told.session, from), RepairResult::Paxos(why));
             Ok(())
         }
         Verb::CleanupMsg => {
@@ -68,7 +68,7 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::FailedSessionMsg => {
             let session = decode_uuid(payload).map_err(unreadable)?;
             participant::clean_up(node, &session, End::Failure(format!("Failure message from /{from}")));
-            consistent::failed_by(node, from, &session);
+            consistent::participant_failed(node, from, &session);
             Ok(())
         }
         Verb::PrepareConsistentReq => consistent::begin(node, PrepareConsistent::decode(payload).map_err(unreadable)?),
@@ -77,10 +77,10 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         verb @ (Verb::PrepareConsistentRsp | Verb::FinalizePromiseMsg) => {
             let Vote { session, participant, is_yes } = Vote::decode(payload).map_err(unreadable)?;
             let awaited = match verb {
-                Verb::FinalizePromiseMsg => Awaited::Promised(session, participant),
-                _ => Awaited::Prepared(session, participant),
+                Verb::FinalizePromiseMsg => RepairResultKey::Promised(session, participant),
+                _ => RepairResultKey::Prepared(session, participant),
             };
-            node.repairs.tell(&awaited, Told::Vote(is_yes));
+            node.repairs.tell(&awaited, RepairResult::Vote(is_yes));
             Ok(())
         }
         verb => Err(format!("{} is no message of repair", verb.name())),
@@ -94,14 +94,14 @@ async fn status(call: &Call) {
     let heard = match call.header.verb {
         Verb::StatusReq => match decode_uuid(&call.payload) {
             Ok(session) => {
-                consistent::tell_status(&call.node, from, session).await;
+                consistent::send_status(&call.node, from, session).await;
                 Ok(())
             }
             Err(error) => Err(unreadable(error)),
         },
         _ => Status::decode(&call.payload)
             .map_err(unreadable)
-            .and_then(|status| consistent::hear_status(&call.node, from, &status)),
+            .and_then(|status| consistent::receive_status(&call.node, from, &status)),
     };
     if let Err(why) = heard {
         tracing::warn!(why, verb = call.header.verb.name(), peer = %from, "a message of repair is passed over");

@@ -19,12 +19,12 @@ use streaming::{Operation, Summary};
 use super::collect::Wanted;
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::repairs::schedule::turns::{STATE, Told};
-use crate::transfers::Live;
+use crate::repair_state::schedule::turns::{STATE, Told};
+use crate::streaming_state::LiveSession;
 
 /// Whether this node can take the files that the peer announces. Err: a sentence that says why
 /// not.
-pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summary]) -> Result<(), String> {
+pub(super) async fn check_announced(node: &Arc<Node>, live: &LiveSession, summaries: &[Summary]) -> Result<(), String> {
     let mut wanted = Vec::new();
     for summary in summaries {
         let store = node.engine.table(summary.table);
@@ -87,8 +87,8 @@ fn room_of(directories: impl Iterator<Item = (Option<u64>, u64)>) -> u64 {
 }
 
 /// Whether a peer may have the ranges that it asks for. Ranges that this node does not replicate
-/// may be refused ([`crate::refusals`]). Err: the reason, in Cassandra's words.
-pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(), String> {
+/// may be refused ([`crate::out_of_range`]). Err: the reason, in Cassandra's words.
+pub(super) fn check_requested(node: &Node, live: &LiveSession, wanted: &[Wanted]) -> Result<(), String> {
     let id = format!("Stream #{}", uuid_text(&live.key.plan));
     let mut refused = Vec::new();
     for Wanted { keyspace, ranges, .. } in wanted {
@@ -146,7 +146,7 @@ pub(crate) async fn refuse_left_out(
 /// Whether a node tells that it is a Helenus.
 fn is_helenus(node: &Node, address: SocketAddr) -> bool {
     let told = |gossip: &mut Gossip| Told::parse(gossip.state(address)?.value(STATE)?);
-    node.members().and_then(|members| members.with_gossip(told)).is_some()
+    node.messenger().and_then(|members| members.with_gossip(told)).is_some()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
 
 use super::plan::RangeTransfer;
 use crate::node::Node;
-use crate::repairs::Repairs;
+use crate::repair_state::Repairs;
 
 /// Most SSTables of a session that go whole. Their files, up to ten for each, are open from the
 /// beginning of the session on. Further SSTables go in sections, which need no files besides those

@@ -24,7 +24,7 @@ use super::plan::{SessionEnd, SessionSummary, StreamFailure};
 use super::{checks, sender, write_path};
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::transfers::{self, Live, SessionKey};
+use crate::streaming_state::{self, LiveSession, SessionKey};
 
 /// Most news of files that may wait for the task. A sender of further news waits.
 const EVENTS_MAX: usize = 64;
@@ -52,7 +52,7 @@ const GIVING_UP_PAUSE: Duration = Duration::from_millis(100);
 const READ_SIZE: usize = 64 << 10;
 
 /// A session's part of a plan, as this node opens it.
-pub(super) struct Opening {
+pub(super) struct OwnSession {
     pub init: StreamInit,
     pub peer: SocketAddr,
     /// As [`super::StreamPlan::since`].
@@ -72,8 +72,8 @@ fn limits(node: &Node) -> Limits {
 }
 
 /// Opens a session with a peer and runs it to its end.
-pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
-    let Opening { init, peer, since, requests, transfers } = opening;
+pub(super) async fn initiate(node: &Arc<Node>, opening: OwnSession) -> SessionEnd {
+    let OwnSession { init, peer, since, requests, transfers } = opening;
     let failed = |reason: String| StreamFailure { peer, reason };
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer, index: init.session_index, follows: false };
@@ -84,10 +84,10 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.env, begun_at, tell));
+    let live = Arc::new(LiveSession::new(key, init, session, &node.env, begun_at, tell));
     files.into_iter().for_each(|file| live.keep(file));
     node.transfers.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
-    let opener = node.members().and_then(membership::Messenger::streams);
+    let opener = node.messenger().and_then(membership::Messenger::streams);
     let opened = match opener {
         Some(opener) => opener.open(peer).await.map_err(|error| format!("no link can be opened: {error}")),
         None => Err("this node is in no ring".to_owned()),
@@ -102,7 +102,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     let (read, write) = tokio::io::split(stream);
     let input = (LinkReader::new(), BytesMut::new());
     let control =
-        Control { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
+        SessionTask { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
     control.drive(effects.into()).await.map_err(failed)
 }
 
@@ -121,7 +121,7 @@ pub(super) async fn follow(
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer: init.from, index: init.session_index, follows: true };
     let session = Session::follow(&init, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.truncation_epoch(), tell));
+    let live = Arc::new(LiveSession::new(key, init, session, &node.env, node.engine.truncation_epoch(), tell));
     let (read, mut write) = tokio::io::split(stream);
     if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
         tracing::warn!(peer = %from.address, why, "a streaming session is refused");
@@ -130,7 +130,7 @@ pub(super) async fn follow(
     }
     // the end is told in the log
     let control =
-        Control { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
+        SessionTask { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
     drop(control.drive(VecDeque::new()).await);
 }
 
@@ -146,13 +146,13 @@ fn is_peer_down(node: &Node, peer: SocketAddr) -> bool {
     };
     let hibernates =
         |members: &Messenger| members.with_gossip(|gossip| gossip.peers().get(&peer).is_some_and(is_heard));
-    let is_waited_for = node.members().is_some_and(hibernates);
+    let is_waited_for = node.messenger().is_some_and(hibernates);
     !is_waited_for
 }
 
 /// Ends the session: only its outcome is kept. Files that have come and are not in their table are
 /// given up by a job, which may wait for the disk.
-fn end(node: &Node, live: &Live, result: Result<(), String>) {
+fn end(node: &Node, live: &LiveSession, result: Result<(), String>) {
     let is_complete = result.is_ok();
     node.transfers.end(&live.key, live.snapshot(node.env.now()), result);
     let left = live.end(is_complete);
@@ -170,10 +170,10 @@ async fn send(node: &Node, write: &mut WriteHalf<Box<dyn Stream>>, message: &Mes
 
 /// The files of a table, all of which have come. An attempt of a file that came again over another
 /// link may still have to give up its part.
-async fn taken(node: &Node, live: &Live, table: TableId) -> Result<ReceivedSSTables, String> {
+async fn take_table_files(node: &Node, live: &LiveSession, table: TableId) -> Result<ReceivedSSTables, String> {
     let mut incoming = live.take_incoming(table).ok_or_else(|| format!("the files of table {table} are not there"))?;
     for _ in 0..GIVING_UP_LOOKS {
-        incoming = match transfers::Incoming::take(incoming) {
+        incoming = match streaming_state::Incoming::take(incoming) {
             Ok(receiving) => return Ok(receiving),
             Err(incoming) => incoming,
         };
@@ -183,15 +183,15 @@ async fn taken(node: &Node, live: &Live, table: TableId) -> Result<ReceivedSSTab
 }
 
 /// The files that a peer has asked for, if it may have them.
-async fn asked_for(node: &Arc<Node>, live: &Live, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
-    checks::requested(node, live, &wanted)?;
+async fn asked_for(node: &Arc<Node>, live: &LiveSession, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
+    checks::check_requested(node, live, &wanted)?;
     checks::can_hand_on(node, live.key.peer, &wanted).await?;
     collect::files(node, &live.init, wanted).await
 }
 
-struct Control {
+struct SessionTask {
     node: Arc<Node>,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
     input: (LinkReader, BytesMut),
@@ -203,7 +203,7 @@ struct Control {
     down_since: Option<Instant>,
 }
 
-impl Control {
+impl SessionTask {
     async fn drive(mut self, mut effects: VecDeque<Effect>) -> Result<SessionSummary, String> {
         self.tell_begin();
         let mut closes = false;
@@ -321,7 +321,7 @@ impl Control {
             _ => return Event::Message(message),
         };
         self.live.announce(&self.node.engine);
-        match checks::announced(&self.node, &self.live, &summaries).await {
+        match checks::check_announced(&self.node, &self.live, &summaries).await {
             Ok(()) => {
                 self.live.progress.receiving().announced = summaries;
                 Event::Message(message)
@@ -375,7 +375,7 @@ impl Control {
     fn add(&self, table: TableId) {
         let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
         drop(tokio::task::spawn_local(async move {
-            let added = match taken(&node, &live, table).await {
+            let added = match take_table_files(&node, &live, table).await {
                 Ok(receiving) => write_path::add(&node, live.init.operation, receiving).await,
                 Err(why) => Err(why),
             };
@@ -389,13 +389,13 @@ impl Control {
     }
 
     fn tell_begin(&self) {
-        let Live { key, init, .. } = &*self.live;
+        let LiveSession { key, init, .. } = &*self.live;
         let (plan, operation) = (uuid_text(&key.plan), init.operation.text());
         tracing::info!(plan, operation, peer = %key.peer, opened = if key.follows { "there" } else { "here" }, "a streaming session begins");
     }
 
     fn tell_end(&self, result: &Result<(), String>) {
-        let Live { key, init, progress, .. } = &*self.live;
+        let LiveSession { key, init, progress, .. } = &*self.live;
         let (plan, operation) = (uuid_text(&key.plan), init.operation.text());
         let (received, sent) = (progress.receiving().done.bytes, progress.sending().done.bytes);
         match result {

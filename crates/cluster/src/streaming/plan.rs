@@ -14,9 +14,9 @@ use streaming::{Operation, PlanId, Preview, StreamInit, StreamRequest, Summary, 
 use tokio::sync::oneshot;
 
 use super::collect::Wanted;
-use super::control::{self, Opening};
+use super::control::{self, OwnSession};
 use crate::node::Node;
-use crate::transfers::Command;
+use crate::streaming_state::Command;
 
 /// One operation over several peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,12 +115,12 @@ impl std::error::Error for StreamFailure {}
 
 /// Runs a plan: completes when all its sessions have ended.
 pub async fn run(node: &Arc<Node>, plan: StreamPlan) -> StreamOutcome {
-    run_telling(node, plan, |_, _| {}).await
+    run_with_hook(node, plan, |_, _| {}).await
 }
 
 /// Runs a plan; `on_end` is told of the end of the session with each peer as it comes, so that what
 /// was received from that peer need not be asked for again.
-pub async fn run_telling(
+pub async fn run_with_hook(
     node: &Arc<Node>,
     plan: StreamPlan,
     mut on_end: impl FnMut(SocketAddr, &SessionEnd),
@@ -145,7 +145,7 @@ pub async fn run_telling(
             let of_session = Arc::clone(node);
             let command = Command::Run(Box::new(move || {
                 Box::pin(async move {
-                    let opening = Opening { init, peer, since, requests, transfers };
+                    let opening = OwnSession { init, peer, since, requests, transfers };
                     drop(tell.send(control::initiate(&of_session, opening).await));
                 })
             }));

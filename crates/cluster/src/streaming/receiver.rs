@@ -28,7 +28,7 @@ use types::Token;
 
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::transfers::{Incoming, Live, SessionKey};
+use crate::streaming_state::{Incoming, LiveSession, SessionKey};
 
 /// Time within which a file whose link has broken must begin to come again. Longer than a sender
 /// tries.
@@ -41,7 +41,7 @@ const READ_MAX: usize = 1 << 20;
 const READ_SIZE: usize = 128 << 10;
 
 /// A failure, and the session that it ends; None: it is of no session.
-struct Failure(Option<Arc<Live>>, String);
+struct Failure(Option<Arc<LiveSession>>, String);
 
 /// Takes the files of a link until it ends. `first` is the header that has come.
 pub(super) async fn files(
@@ -51,7 +51,7 @@ pub(super) async fn files(
     mut stream: Box<dyn Stream>,
     (reader, mut input): (LinkReader, BytesMut),
 ) {
-    let mut taker = Taker { node: Arc::clone(node), reader, current: None };
+    let mut taker = FileReceiver { node: Arc::clone(node), reader, current: None };
     let mut begins = Some(first);
     let (mut next, mut is_open) = (BytesMut::new(), true);
     loop {
@@ -117,7 +117,7 @@ pub(super) async fn files(
 
 /// Completes when the session of a file ends, or the file comes again over another link. Never
 /// where no file comes.
-async fn given_up(live: Option<&Live>, attempt: Option<(Received, u32)>) {
+async fn given_up(live: Option<&LiveSession>, attempt: Option<(Received, u32)>) {
     match (live, attempt) {
         (None, _) => std::future::pending().await,
         (Some(live), None) => live.ended().await,
@@ -129,7 +129,7 @@ async fn given_up(live: Option<&Live>, attempt: Option<(Received, u32)>) {
 }
 
 /// Completes when the table of a file that is being written is dropped.
-async fn dropped(live: Option<&Live>, table: Option<TableId>) {
+async fn dropped(live: Option<&LiveSession>, table: Option<TableId>) {
     match (live, table) {
         (Some(live), Some(table)) => live.dropped(table).await,
         _ => std::future::pending().await,
@@ -153,7 +153,7 @@ fn make_room(next: &mut BytesMut, place: usize) {
 }
 
 /// Called when a link has ended. A file in the middle of which it has ended is to come again.
-fn interrupted(node: &Arc<Node>, taker: Taker) {
+fn interrupted(node: &Arc<Node>, taker: FileReceiver) {
     let Some(file) = &taker.current else { return };
     let (live, id, attempt) = (Arc::clone(&file.live), file.arrived.id, file.attempt);
     let name = file.name.clone();
@@ -174,7 +174,7 @@ fn interrupted(node: &Arc<Node>, taker: Taker) {
 }
 
 /// Gives up the file that comes, by a job, which may wait for the disk.
-fn give_up(node: &Node, taker: Taker) {
+fn give_up(node: &Node, taker: FileReceiver) {
     // where too many jobs wait, the refused job is dropped here and gives the file up
     let _ = node.env.tasks.run("stream", Box::new(move || drop(taker)));
 }
@@ -190,7 +190,7 @@ async fn fail(from: &Peer, Failure(live, why): Failure) {
 const SUPERSEDED: &str = "the file comes again over another link";
 
 /// Takes the bytes of a link, by jobs that may wait for the disk.
-struct Taker {
+struct FileReceiver {
     node: Arc<Node>,
     reader: LinkReader,
     /// The file that is being received; None: the next bytes are a header.
@@ -199,7 +199,7 @@ struct Taker {
 
 /// A file that comes.
 struct File {
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     /// The number of the attempt; None: the file is there already, and what comes is passed over.
     attempt: Option<u32>,
     /// The place of the files of this table; None when `attempt` is, or when the table was dropped.
@@ -219,7 +219,7 @@ struct File {
 struct Checked<'a> {
     partitions: &'a mut ReceivedPartitions<Pieces>,
     node: &'a Node,
-    live: &'a Live,
+    live: &'a LiveSession,
     name: &'a str,
     taken: Option<&'a [(Token, Token)]>,
     /// The sentence of a refusal, behind which the stream has ended.
@@ -235,7 +235,7 @@ impl PartitionStream for Checked<'_> {
         if !taken.iter().any(|range| contains(*range, token)) {
             let plan = uuid_text(&self.live.key.plan);
             let of = (plan.as_str(), self.name, self.live.key.peer);
-            if let Err(why) = self.node.note_foreign_partition(of, taken, token) {
+            if let Err(why) = self.node.note_out_of_range_partition(of, taken, token) {
                 self.refusal = Some(why);
                 return Err(ReadError::Stopped);
             }
@@ -274,7 +274,7 @@ impl Source for Pieces {
     }
 }
 
-impl Taker {
+impl FileReceiver {
     /// The position, modulo [`STREAMED_ALIGNMENT`], at which the bytes behind the next `waiting`
     /// ones will be written in the present file, if the file is that long.
     fn place_behind(&self, waiting: usize) -> usize {
@@ -289,7 +289,7 @@ impl Taker {
         &mut self,
         header: Option<Box<FileHeader>>,
         input: &mut BytesMut,
-    ) -> Result<Vec<(Arc<Live>, Arrived)>, Failure> {
+    ) -> Result<Vec<(Arc<LiveSession>, Arrived)>, Failure> {
         let taken = self.take_parts(header, input);
         if taken.is_err()
             && let Some(file) = self.current.take()
@@ -303,7 +303,7 @@ impl Taker {
         &mut self,
         header: Option<Box<FileHeader>>,
         input: &mut BytesMut,
-    ) -> Result<Vec<(Arc<Live>, Arrived)>, Failure> {
+    ) -> Result<Vec<(Arc<LiveSession>, Arrived)>, Failure> {
         let mut complete = Vec::new();
         if let Some(header) = header {
             self.current = Some(begin(&self.node, *header)?);
@@ -351,7 +351,7 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for FileReceiver {
     /// Gives up a file that is not complete: the link has ended, or this node stops.
     fn drop(&mut self) {
         if let Some(file) = self.current.take() {
@@ -418,7 +418,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
 }
 
 /// A file of which nothing is kept.
-fn passed_over(live: Arc<Live>, arrived: Arrived) -> File {
+fn passed_over(live: Arc<LiveSession>, arrived: Arrived) -> File {
     let name = String::new();
     let (origin, form) = (Origin::default(), Form::Passed);
     File { live, attempt: None, incoming: None, arrived, origin, form, name, total: 0, taken: None }
@@ -503,7 +503,7 @@ impl File {
     }
 
     /// Called when all bytes of the file have come.
-    fn finish(mut self, node: &Node) -> Result<(Arc<Live>, Arrived), String> {
+    fn finish(mut self, node: &Node) -> Result<(Arc<LiveSession>, Arrived), String> {
         self.leave_dropped();
         if let Some(incoming) = self.incoming.take() {
             self.keep(node, incoming.receiving())?;

@@ -21,7 +21,7 @@ use streaming::{Event, Received};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::node::Node;
-use crate::transfers::{Live, SessionKey};
+use crate::streaming_state::{LiveSession, SessionKey};
 
 /// Most file links of one session at one time.
 const LINKS_MAX: usize = 2;
@@ -35,7 +35,7 @@ type Queue = Rc<RefCell<VecDeque<Received>>>;
 
 /// Sends these files. The session is told only of a failure, because the peer itself tells which
 /// files it has.
-pub(super) fn start(node: &Arc<Node>, live: &Arc<Live>, files: Vec<Received>) {
+pub(super) fn start(node: &Arc<Node>, live: &Arc<LiveSession>, files: Vec<Received>) {
     let links = LINKS_MAX.min(files.len());
     let queue: Queue = Rc::new(RefCell::new(files.into()));
     for _ in 0..links {
@@ -63,7 +63,7 @@ enum Failure {
 
 /// Sends the files that are left in the queue, over a new link if one breaks. Ends when the peer
 /// has all files that were sent here.
-async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), String> {
+async fn send_all(node: &Arc<Node>, live: &LiveSession, queue: &Queue) -> Result<(), String> {
     // the files that went over the present link
     let (mut link, mut over_link) = (None, Vec::new());
     let mut pauses = RESEND_PAUSES.iter();
@@ -99,7 +99,7 @@ async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), St
 /// all of them.
 async fn send_over(
     node: &Arc<Node>,
-    live: &Live,
+    live: &LiveSession,
     queue: &Queue,
     link: &mut Option<Box<dyn Stream>>,
     over_link: &mut Vec<Received>,
@@ -125,14 +125,14 @@ async fn send_over(
     }
 }
 
-async fn open(node: &Node, live: &Live) -> Result<Box<dyn Stream>, String> {
-    let opener = node.members().and_then(membership::Messenger::streams);
+async fn open(node: &Node, live: &LiveSession) -> Result<Box<dyn Stream>, String> {
+    let opener = node.messenger().and_then(membership::Messenger::streams);
     let opener = opener.ok_or_else(|| "this node has left the ring".to_owned())?;
     opener.open(live.key.peer).await.map_err(|error| format!("no link for files can be opened: {error}"))
 }
 
-async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), Failure> {
-    let is_inter_dc = node.members().is_none_or(|members| members.distance(live.key.peer) == Distance::OtherDataCenter);
+async fn send_file(node: &Arc<Node>, live: &LiveSession, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), Failure> {
+    let is_inter_dc = node.messenger().is_none_or(|messenger| messenger.distance(live.key.peer) == Distance::OtherDataCenter);
     let (is_entire, name) = (file.entire.is_some(), file.name());
     let SessionKey { plan, index, follows: by_follower, .. } = live.key;
     let (session, of_file) =
@@ -170,7 +170,7 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
 /// Sends an SSTable that goes whole, whose files the kernel reads.
 async fn send_whole(
     node: &Arc<Node>,
-    live: &Live,
+    live: &LiveSession,
     (link, kernel): (&mut dyn Stream, &dyn FileSender),
     file: &Arc<Outgoing>,
     (session, is_inter_dc): (OfSession, bool),

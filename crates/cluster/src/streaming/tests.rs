@@ -234,8 +234,8 @@ fn ranges_of_others_are_refused_where_asked() {
         let rows: Vec<_> = (0..50).map(|k| ring.row("one", k, 1, k, 1_000)).collect();
         ring.apply_alone(0, &rows);
         ring.node(0).change_stream_settings(|settings| settings.entire = false);
-        ring.node(0).set_foreign(true, sender_refuses);
-        ring.node(1).set_foreign(true, refuses);
+        ring.node(0).set_out_of_range_handling(true, sender_refuses);
+        ring.node(1).set_out_of_range_handling(true, refuses);
         let mut plan = ask(&ring, 0, vec![whole_ring()]);
         plan.peers[0].requests[0].keyspace = "one".to_owned();
         let outcome = run_on(&ring, 1, plan);
@@ -250,7 +250,7 @@ fn ranges_of_others_are_refused_where_asked() {
                 }
             }
         }
-        let counted = [0, 1].map(|machine| ring.node(machine).foreign_total() > 0);
+        let counted = [0, 1].map(|machine| ring.node(machine).out_of_range_total() > 0);
         assert_eq!(counted, [true, !sender_refuses]);
     }
 }

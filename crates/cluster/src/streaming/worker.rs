@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{control, receiver};
 use crate::node::Node;
-use crate::transfers::{COMMANDS_MAX, Command, Worker};
+use crate::streaming_state::{COMMANDS_MAX, Command, Worker};
 
 /// Most links for streams that peers may have open to this node. Further ones are closed.
 const LINKS_MAX: usize = 4096;

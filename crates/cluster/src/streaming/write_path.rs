@@ -26,7 +26,7 @@ use super::receiver::told;
 use crate::node::Node;
 use crate::replica::apply::{WhenBusy, WriteError};
 use crate::replica::views::parts::Parts;
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 
 /// Most updates that a job reads at once. Each has a bound of its own.
 const UPDATES_MAX: usize = 32;
@@ -79,7 +79,7 @@ async fn write(node: &Arc<Node>, receiving: &ReceivedSSTables, sstable: &SSTable
     let stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).map_err(|error| error.to_string())?;
     let mut updates = Updates::new(receiving.store().table(), Box::new(stream));
     loop {
-        let read = job(node, move || (some(&mut updates), updates)).await?;
+        let read = job(node, move || (next_updates(&mut updates), updates)).await?;
         updates = read.1;
         let some = read.0.map_err(|error| error.to_string())?;
         if some.is_empty() {
@@ -111,7 +111,7 @@ async fn apply(node: &Arc<Node>, receiving: &ReceivedSSTables, update: Partition
             TruncationEffect::Nothing => {
                 let is_left = match &mut parts {
                     Some(parts) => parts.apply_next().await,
-                    None => match node.replica.apply_admitted(&mutations, &[], Held::new(), WhenBusy::Fails).await {
+                    None => match node.replica.apply_admitted(&mutations, &[], StripeGuards::new(), WhenBusy::Fails).await {
                         Err(error) if node.replica.takes_in_parts(&mutations, &error) => {
                             parts = Some(node.replica.parts_of(&mutations));
                             Ok(true)
@@ -137,7 +137,7 @@ async fn apply(node: &Arc<Node>, receiving: &ReceivedSSTables, update: Partition
 }
 
 /// The next updates; none: there are no more.
-fn some(updates: &mut Updates) -> Result<Vec<PartitionUpdate>, rows::ReadError> {
+fn next_updates(updates: &mut Updates) -> Result<Vec<PartitionUpdate>, rows::ReadError> {
     let mut found = Vec::new();
     while found.len() < UPDATES_MAX {
         match updates.next_update()? {

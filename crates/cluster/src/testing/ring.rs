@@ -28,7 +28,7 @@ use crate::handoff::HandoffSettings;
 use crate::hints::{HintOptions, Hintable};
 use crate::identity::{IdentityOptions, local_table};
 use crate::membership::JoinSettings;
-use crate::movements::MovementSettings;
+use crate::range_movement_state::MovementSettings;
 use crate::node::{Node, Timeouts};
 use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::system_rows::{self, SystemRow};
@@ -223,7 +223,7 @@ impl SimRing {
             settings: hints::Settings::default(),
         };
         let options = HintOptions { store, settings: HandoffSettings::default(), deliveries_max: 2 };
-        node.keep_hints(options).expect("a sound disk opens");
+        node.start_hints(options).expect("a sound disk opens");
         Ok(node)
     }
 

@@ -16,8 +16,8 @@ use storage::requests::progress::Running;
 use storage::strategy::kind::Kind;
 use types::Token;
 
-use super::job::{Pause, Place, build_some};
-use super::{Attempts, Ended, once_the_log_has_room};
+use super::job::{JobEnd, RangeProgress, build_next_rows};
+use super::{Attempts, BuildStop, retry_while_log_is_full};
 use crate::node::Node;
 
 /// Partitions between two notes of how far a range is (`ViewBuilderTask.ROWS_BETWEEN_CHECKPOINTS`).
@@ -28,9 +28,9 @@ const OVERLOADED: Duration = Duration::from_secs(1);
 const WHOLE: u64 = 1000;
 
 /// Builds a view.
-pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<(), Ended> {
+pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<(), BuildStop> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
-    let base = node.engine.table(view.base.id).ok_or(Ended::Stopped)?;
+    let base = node.engine.table(view.base.id).ok_or(BuildStop::Stopped)?;
     tracing::info!(view = name, keyspace, "a materialized view is being built");
     if !attempts.is_flushed {
         node.engine.flush(&base).await?;
@@ -66,7 +66,7 @@ async fn pass(
     mut ranges: Vec<BuiltRange>,
     progress: &Arc<Running>,
     attempts: &mut Attempts,
-) -> Result<(), Ended> {
+) -> Result<(), BuildStop> {
     let mut covered: Vec<(Token, Token)> = ranges.iter().map(|range| (range.start, range.end)).collect();
     loop {
         let added = subtract(&ranges_here(node, &view.table.keyspace), &covered);
@@ -93,10 +93,10 @@ async fn pass_range(
     progress: &Running,
     attempts: &mut Attempts,
     tell: impl Fn(&BuiltRange),
-) -> Result<(), Ended> {
+) -> Result<(), BuildStop> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let mut noted = range.keys;
-    let (mut place, mut pause) = (Place { range, next: None }, Pause::Share);
+    let (mut place, mut pause) = (RangeProgress { range, next: None }, JobEnd::Share);
     while !place.range.is_done() {
         // a build waits where writes wait, and leaves half of the log's buffer to writes
         node.engine.admit().await;
@@ -104,17 +104,17 @@ async fn pass_range(
         let locked = match (pause, &place.next) {
             // in the queue of those that wait: where it only looked whether the lock is free, a
             // partition that is written all the time would never be built
-            (Pause::Locked, Some(next)) => Some(node.replica.lock_base(view.base.id, &next.key.key).await),
+            (JobEnd::Locked, Some(next)) => Some(node.replica.lock_base(view.base.id, &next.key.key).await),
             _ => None,
         };
         if node.engine.is_draining() || !is_there(&node.engine, view) {
-            return Err(Ended::Stopped);
+            return Err(BuildStop::Stopped);
         }
         if progress.stop.load(Ordering::Relaxed) {
-            return Err(Ended::ByOperator);
+            return Err(BuildStop::ByOperator);
         }
         let (of_job, view_of_job, from) = (Arc::clone(node), Arc::clone(view), place.clone());
-        let job = move || build_some(&of_job, &view_of_job, from, locked);
+        let job = move || build_next_rows(&of_job, &view_of_job, from, locked);
         let Ok(passed) = node.env.blocking("view-build", job).await else {
             // too much background work waits
             node.env.sleep(OVERLOADED).await;
@@ -123,7 +123,7 @@ async fn pass_range(
         (place, pause) = passed?;
         if place.range.is_done() || place.range.keys - noted >= KEYS_BETWEEN_NOTES {
             noted = place.range.keys;
-            once_the_log_has_room(&node.engine, || built::note(&node.engine, keyspace, name, &place.range)).await?;
+            retry_while_log_is_full(&node.engine, || built::note(&node.engine, keyspace, name, &place.range)).await?;
             attempts.is_further = true;
         }
         tell(&place.range);

@@ -19,10 +19,10 @@ use storage::materialized::ViewChange;
 use storage::materialized::built::BuiltRange;
 use types::{DecoratedKey, Token};
 
-use super::Ended;
+use super::BuildStop;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
-use crate::replica::views::Locked;
+use crate::replica::views::WriteLocks;
 
 /// Most rows of a slice, which are applied as one step.
 const SLICE_ROWS: usize = 256;
@@ -38,7 +38,7 @@ const JOB_ROWS: usize = 16 * SLICE_ROWS;
 
 /// How far the build of a range is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RangeProgress {
     /// The range, with the last token up to which every partition was passed.
     pub range: BuiltRange,
     /// The partition that comes next; None: the first one behind `range.last`.
@@ -56,7 +56,7 @@ pub(super) struct Position {
 
 /// Why a job ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pause {
+pub(super) enum JobEnd {
     /// The job has done its share, or the range is done.
     Share,
     /// Another task holds the lock of the partition that comes next.
@@ -67,12 +67,12 @@ pub(super) enum Pause {
 
 /// Passes the next rows of a range. `locked`: the lock of the partition that comes next, where the
 /// caller has waited for it.
-pub(super) fn build_some(
+pub(super) fn build_next_rows(
     node: &Node,
     view: &Arc<View>,
-    mut place: Place,
-    locked: Option<Locked>,
-) -> Result<(Place, Pause), Ended> {
+    mut place: RangeProgress,
+    locked: Option<WriteLocks>,
+) -> Result<(RangeProgress, JobEnd), BuildStop> {
     let start = RingBound::Token { token: place.range.last.unwrap_or(place.range.start), inclusive: false };
     let end = RingBound::Token { token: place.range.end, inclusive: true };
     // rows are passed over: only the keys are wanted
@@ -106,7 +106,7 @@ pub(super) fn build_some(
     }
     place.range.last = Some(place.range.end);
     place.next = None;
-    Ok((place, Pause::Share))
+    Ok((place, JobEnd::Share))
 }
 
 fn command(view: &View, range: PartitionRange, slices: Slices, now: u32) -> ReadCommand {
@@ -118,7 +118,7 @@ struct Job<'a> {
     node: &'a Node,
     view: &'a Arc<View>,
     /// The lock of the partition with which the job begins, until its first slice takes it.
-    locked: Option<Locked>,
+    locked: Option<WriteLocks>,
     /// Bytes of rows after which the job ends.
     bytes_max: usize,
     /// Most rows of the next slice: fewer than [`SLICE_ROWS`] behind a slice that was too large.
@@ -150,24 +150,24 @@ impl Job<'_> {
 
     /// Passes the rows of a partition behind a position. Some: the job ends at this position.
     /// None: the partition ends.
-    fn pass(&mut self, mut position: Position) -> Result<Option<(Position, Pause)>, Ended> {
+    fn pass(&mut self, mut position: Position) -> Result<Option<(Position, JobEnd)>, BuildStop> {
         let replica = &self.node.replica;
         loop {
             if self.is_over() {
-                return Ok(Some((position, Pause::Share)));
+                return Ok(Some((position, JobEnd::Share)));
             }
             let given = self.locked.take();
             let locked = given.or_else(|| replica.try_lock_base(self.view.base.id, &position.key.key));
-            let Some(_locked) = locked else { return Ok(Some((position, Pause::Locked))) };
+            let Some(_locked) = locked else { return Ok(Some((position, JobEnd::Locked))) };
             let views = self.node.engine.views();
-            let Some(view) = views.by_id(self.view.table.id) else { return Err(Ended::Stopped) };
+            let Some(view) = views.by_id(self.view.table.id) else { return Err(BuildStop::Stopped) };
             let now = self.node.env.clock.now_seconds();
             let part = self.part(view, &position, now)?;
             match replica.apply_built(part.change, &views, now) {
                 Ok(_) => self.slice_rows = (self.slice_rows * 2).min(SLICE_ROWS),
                 // the slice is computed again, for the views that there are now
                 Err(WriteError::Storage(StorageError::ViewsChanged)) => continue,
-                Err(WriteError::Storage(StorageError::Busy)) => return Ok(Some((position, Pause::LogIsFull))),
+                Err(WriteError::Storage(StorageError::Busy)) => return Ok(Some((position, JobEnd::LogIsFull))),
                 // entries take more than their rows, here and in the batch log
                 Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if part.rows > 1 => {
                     self.slice_rows = part.rows / 2;
@@ -178,7 +178,7 @@ impl Job<'_> {
                     let (view, key) = (view.table.name.as_str(), &position.key.key[..]);
                     tracing::warn!(view, %error, "the build of a view leaves a row of partition {key:02x?} out");
                 }
-                Err(error) => return Err(Ended::Failed(error.to_string())),
+                Err(error) => return Err(BuildStop::Failed(error.to_string())),
             }
             self.rows += part.rows;
             self.bytes += part.bytes;
@@ -191,7 +191,7 @@ impl Job<'_> {
     }
 
     /// The next rows of a partition.
-    fn part(&self, view: &Arc<View>, position: &Position, now: u32) -> Result<Part, Ended> {
+    fn part(&self, view: &Arc<View>, position: &Position, now: u32) -> Result<Part, BuildStop> {
         let key = &position.key;
         let slices = match position.after.clone() {
             None => Slices::all(),

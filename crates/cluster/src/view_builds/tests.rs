@@ -10,8 +10,8 @@ use storage::materialized::built::{self, BuiltRange};
 use storage::strategy::kind::Kind;
 use types::Token;
 
-use super::job::{Pause, Place, build_some};
-use super::{Attempts, Known, RETRY_MIN};
+use super::job::{JobEnd, RangeProgress, build_next_rows};
+use super::{Attempts, TrackedView, RETRY_MIN};
 use crate::operations::views::build_statuses;
 use crate::system_rows::SystemRow;
 use crate::testing::views::{
@@ -42,17 +42,17 @@ fn a_build_goes_on_where_it_was_held_up() {
     let view = views.all().next().expect("one view");
     let key = 1_i32.to_be_bytes();
     let range = BuiltRange { start: Token::MIN, end: Token(i64::MAX), last: None, keys: 0 };
-    let mut place = Place { range, next: None };
+    let mut place = RangeProgress { range, next: None };
     let mut jobs = 0;
     while !place.range.is_done() {
         jobs += 1;
         assert!(jobs < 10, "each job that has the lock passes its share");
         let held = node.replica.try_lock_base(view.base.id, &key).expect("nobody has it");
-        let (refused, pause) = build_some(node, view, place, None).expect("no error");
-        assert_eq!(pause, Pause::Locked);
+        let (refused, pause) = build_next_rows(node, view, place, None).expect("no error");
+        assert_eq!(pause, JobEnd::Locked);
         drop(held);
         let waited = machine.sim.block_on(node.replica.lock_base(view.base.id, &key));
-        place = build_some(node, view, refused, Some(waited)).expect("no error").0;
+        place = build_next_rows(node, view, refused, Some(waited)).expect("no error").0;
     }
     assert!(jobs > 1, "the partition is more than the share of a job");
     let entries = node.engine.table(view.table.id).expect("the view").metrics.writes.get();
@@ -69,7 +69,7 @@ fn note(c: i32, bytes: usize) -> Mutation {
 /// Has views built, and runs until one of them is complete.
 fn build(machine: &SimNode, view: &str) {
     let is_built = || built::state(&machine.node.engine, "ks", view).expect("readable").0;
-    machine.node.keep_building_views();
+    machine.node.start_view_builds();
     for _ in 0..600 {
         if is_built() {
             return;
@@ -145,7 +145,7 @@ fn the_pause_grows_by_failures_at_one_place_only() {
     let machine = with_keyspace(keyspace_with_view("1"));
     let now = machine.node.env.now();
     let views = machine.node.engine.views();
-    let mut known = Known::of(views.all().next().expect("one view"), now);
+    let mut known = TrackedView::of(views.all().next().expect("one view"), now);
     // an attempt, and the pause behind it in units of the shortest one
     let mut pause = |is_further: bool, has_failed: bool, was_due: bool| {
         known.attempts.is_further = is_further;
@@ -171,7 +171,7 @@ fn a_build_that_fails_is_tried_again_without_another_flush() {
     show_everything(&machine.node.engine);
     let node = &machine.node;
     machine.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Read, "/ks/t-") });
-    node.keep_building_views();
+    node.start_view_builds();
     machine.sim.block_on(node.env.sleep(Duration::from_secs(1)));
     let flushed = base(&machine).view().sstables.len();
     for _ in 0..20 {
@@ -220,7 +220,7 @@ fn a_build_that_was_stopped_rests() {
     node.engine.apply(&written(3)).expect("applied");
     let held = node.replica.try_lock_base(table("ks", "t").id, &1_i32.to_be_bytes()).expect("nobody has it");
     let builds = || node.engine.compactions.running().iter().any(|running| running.kind == Kind::ViewBuild);
-    node.keep_building_views();
+    node.start_view_builds();
     machine.sim.block_on(node.env.sleep(Duration::from_secs(1)));
     assert!(builds());
     node.engine.compactions.stop_kind(Kind::ViewBuild);

@@ -14,9 +14,9 @@ use rows::views::Entry;
 use storage::materialized::ViewChange;
 use types::Token;
 
-use super::remote::Remote;
+use super::remote::PeerViewChanges;
 use crate::node::Node;
-use crate::replica::views::Divided;
+use crate::replica::views::DividedViewChanges;
 
 /// The replica of the view with which this node, a replica of the base, is paired. None: it is no
 /// replica of the base, or the ring is changing.
@@ -39,9 +39,9 @@ pub(super) fn paired(ring: &Ring, placement: &Placement, base: Token, view: Toke
 }
 
 /// Divides changes of views into those of this node and those of others.
-pub(super) fn pair(node: &Arc<Node>, changes: Vec<ViewChange>) -> Divided {
+pub(super) fn pair(node: &Arc<Node>, changes: Vec<ViewChange>) -> DividedViewChanges {
     let ring = node.ring();
-    let mut remote = Remote::new(node);
+    let mut remote = PeerViewChanges::new(node);
     let mut here = Vec::with_capacity(changes.len());
     for change in changes {
         let ViewChange { base, view, entries } = change;
@@ -74,7 +74,7 @@ pub(super) fn pair(node: &Arc<Node>, changes: Vec<ViewChange>) -> Divided {
             here.push(ViewChange { base, view, entries: own });
         }
     }
-    Divided { here, remote: remote.unless_empty() }
+    DividedViewChanges { here, remote: remote.unless_empty() }
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ use rows::Mutation;
 use rows::codec::encode_mutation;
 use rows::views::{Entry, View, updates};
 
-use crate::coordinator::sent::result_of;
-use crate::hints::{Hintable, Kept};
+use crate::coordinator::pending_write::result_of;
+use crate::hints::{Hintable, HintOutcome};
 use crate::node::Node;
-use crate::replica::views::Owed;
+use crate::replica::views::RemoteViewChanges;
 
 /// A change of one row of a view, and the replicas that get it.
 struct Change {
@@ -40,7 +40,7 @@ struct Change {
 }
 
 /// The changes of one write that belong to others.
-pub(super) struct Remote {
+pub(super) struct PeerViewChanges {
     node: Arc<Node>,
     id: [u8; 16],
     created_micros: i64,
@@ -49,7 +49,7 @@ pub(super) struct Remote {
     is_left: bool,
 }
 
-impl Remote {
+impl PeerViewChanges {
     pub fn new(node: &Arc<Node>) -> Self {
         let (id, created_micros) = (node.uuids.next(), node.clock.next_micros());
         Self { node: Arc::clone(node), id, created_micros, changes: Vec::new(), is_left: false }
@@ -78,18 +78,18 @@ impl Remote {
             for host_id in &change.down {
                 let kept = self.node.hint_in_any_case(*host_id, &change.hintable, self.created_micros / 1000);
                 are_down = true;
-                lacks_hint |= kept != Kept::Yes;
+                lacks_hint |= kept != HintOutcome::Yes;
             }
         }
         (are_down, lacks_hint)
     }
 
-    pub fn unless_empty(self) -> Option<Box<dyn Owed>> {
-        (!self.changes.is_empty()).then(|| Box::new(self) as Box<dyn Owed>)
+    pub fn unless_empty(self) -> Option<Box<dyn RemoteViewChanges>> {
+        (!self.changes.is_empty()).then(|| Box::new(self) as Box<dyn RemoteViewChanges>)
     }
 }
 
-impl Owed for Remote {
+impl RemoteViewChanges for PeerViewChanges {
     fn record(&self) -> Mutation {
         let mutations = self.changes.iter().map(|change| change.payload.clone()).collect();
         self.node.record_of(&StoredBatch { id: self.id, created_micros: self.created_micros, mutations })
@@ -98,11 +98,11 @@ impl Owed for Remote {
     fn send(self: Box<Self>) {
         // the record is applied
         self.node.batch_replay.expect_records();
-        let Some(others) = self.node.others() else { return };
+        let Some(others) = self.node.ring_peers() else { return };
         // a record that stays in any case leaves its hints when it is sent again
         let (is_hinted, lacks_hint) = if self.is_left { (false, false) } else { self.hint() };
         let asked: usize = self.changes.iter().map(|change| change.to.len()).sum();
-        let waiting = Waiting {
+        let waiting = PendingViewAnswers {
             node: Arc::downgrade(&self.node),
             id: self.id,
             left: AtomicUsize::new(asked),
@@ -125,7 +125,7 @@ impl Owed for Remote {
 }
 
 /// The wait for the answers.
-struct Waiting {
+struct PendingViewAnswers {
     node: Weak<Node>,
     id: [u8; 16],
     /// Number of answers that have not come.
@@ -136,7 +136,7 @@ struct Waiting {
     is_left: AtomicBool,
 }
 
-impl Waiting {
+impl PendingViewAnswers {
     /// Called when all answers have come.
     fn settle(&self) {
         let Some(node) = self.node.upgrade().filter(|_| !self.is_left.load(Ordering::Relaxed)) else { return };
@@ -147,7 +147,7 @@ impl Waiting {
     }
 }
 
-impl Asker for Waiting {
+impl Asker for PendingViewAnswers {
     fn hear(&self, _: SocketAddr, answer: Result<Envelope, Unanswered>) {
         if !answer.is_ok_and(|message| result_of(&message).is_ok()) {
             self.is_left.store(true, Ordering::Relaxed);

@@ -11,13 +11,13 @@ type Known = (&'static str, &'static [&'static str]);
 
 const COMPACTION: &[&str] = &["storage::compaction", "storage::compactor"];
 const CQL: &[&str] = &["cluster::coordinator", "native", "server"];
-const REPAIR: &[&str] = &["cluster::repair", "cluster::repairs", "cluster::serve::repair"];
+const REPAIR: &[&str] = &["cluster::repair", "cluster::repair_state", "cluster::serve::repair"];
 const RING: &[&str] = &["cluster::membership", "cluster::peers", "cluster::topology", "membership"];
 const STREAMING: &[&str] = &["cluster::streaming", "storage::received"];
 
 /// Cassandra's components.
 const COMPONENTS: &[Known] = &[
-    ("bootstrap", &["cluster::movements", "cluster::range_movements", "membership", "server::joining"]),
+    ("bootstrap", &["cluster::range_movement_state", "cluster::range_movements", "membership", "server::joining"]),
     ("compaction", COMPACTION),
     ("cql", CQL),
     ("repair", REPAIR),

@@ -15,7 +15,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
 }
 
 fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
-    let shown = |known: gossip::Known| GossipState {
+    let shown = |known: gossip::KnownEndpoint| GossipState {
         address: known.address.ip().to_string(),
         storage_port: known.address.port(),
         generation: known.state.generation,
@@ -28,7 +28,7 @@ fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
             .collect(),
         phi: known.phi,
     };
-    Ok(gossip::known(admin.cluster()).into_iter().map(shown).collect())
+    Ok(gossip::known_endpoints(admin.cluster()).into_iter().map(shown).collect())
 }
 
 fn change(admin: &NodeAdmin, change: &GossipChange) -> Result<()> {

@@ -161,7 +161,7 @@ fn streams(node: &cluster::Node) -> StreamCounts {
 }
 
 fn foreign(node: &cluster::Node) -> ForeignRequests {
-    ForeignRequests { total: node.foreign_total(), by_keyspace: node.foreign_counts().into_iter().collect() }
+    ForeignRequests { total: node.out_of_range_total(), by_keyspace: node.out_of_range_counts().into_iter().collect() }
 }
 
 fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {

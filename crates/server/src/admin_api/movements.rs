@@ -37,7 +37,7 @@ fn movement(admin: &NodeAdmin, movement: &RangeMovement) -> Result<()> {
 
 fn resume_bootstrap(admin: &NodeAdmin, _: &ResumeBootstrap) -> Result<Option<String>> {
     enter(admin)?;
-    Ok(admin.services.node.reason_to_join_anew())
+    Ok(admin.services.node.bootstrap_restart_reason())
 }
 
 /// The node becomes a member, and serves clients. One that is a member stays as it is, and one that

@@ -110,7 +110,7 @@ fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
         gossip::set_ready(admin.cluster(), false);
         admin.transport.stop_serving().await;
         admin.cluster().stop_streams();
-        admin.cluster().leave().await;
+        admin.cluster().stop_membership().await;
         state::drain(admin.cluster()).await.map_err(failed)
     })?;
     tracing::info!("drained");

@@ -119,7 +119,7 @@ fn schedule(admin: &NodeAdmin, _: &GetRepairSchedule) -> Result<RepairScheduleIn
     let (usual_latency, latency) = standing.latencies;
     Ok(RepairScheduleInfo {
         off: standing.off.map(str::to_owned),
-        phase: standing.told.phase.name().to_owned(),
+        phase: standing.status.phase.name().to_owned(),
         active: node.scheduled_repairs_of_ring().iter().map(types::literal::print_uuid).collect(),
         tables: standing.tables.into_iter().map(table).collect(),
         usual_latency,

@@ -7,7 +7,7 @@ use admin::verbs::{
 };
 use admin::{Functions, Result};
 use cluster::clock::uuid_text;
-use cluster::operations::gossip::{self, Known};
+use cluster::operations::gossip::{self, KnownEndpoint};
 use cluster::operations::ring::{ownership, snapshot};
 use cluster::operations::{partition, tables};
 use internode::payload::gossip::ApplicationState;
@@ -26,7 +26,7 @@ fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
     // ids of endpoints in the order of their addresses
     let mut ids: Vec<EndpointId> = (0u32..).map(EndpointId).take(ring.endpoints().len()).collect();
     ids.sort_by_key(|id| ring.endpoint(*id).address);
-    let known = gossip::known(admin.cluster());
+    let known = gossip::known_endpoints(admin.cluster());
     let info = |id: &EndpointId| {
         let owns = shares.as_ref().ok().and_then(|shares| shares.get(id.index())).copied();
         EndpointInfo { owns, ..endpoint(admin, &ring, *id, &known) }
@@ -41,7 +41,7 @@ fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
 
 /// An endpoint of the ring without its share of the data. Load and versions of other nodes come
 /// from gossip.
-fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> EndpointInfo {
+fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[KnownEndpoint]) -> EndpointInfo {
     let endpoint: &Endpoint = ring.endpoint(id);
     let is_local = id == ring.local_id();
     let load = || tables::all(admin.cluster()).iter().map(|store| table_stats::load(store).0).sum();

@@ -1,6 +1,6 @@
 //! `gossip_info`: what the node knows of each endpoint. Agrees with `GossipInfoTable`.
 
-use cluster::operations::gossip::{self, Known};
+use cluster::operations::gossip::{self, KnownEndpoint};
 use internode::payload::gossip::ApplicationState;
 
 use super::VirtualTable;
@@ -38,10 +38,10 @@ const COLUMNS: [(ApplicationState, Option<&str>, &str); 20] = {
 };
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    gossip::known(&services.node).iter().map(row).collect()
+    gossip::known_endpoints(&services.node).iter().map(row).collect()
 }
 
-fn row(known: &Known) -> VirtualRow {
+fn row(known: &KnownEndpoint) -> VirtualRow {
     let head = VirtualRow::default()
         .inet("address", known.address.ip())
         .int("port", i32::from(known.address.port()))

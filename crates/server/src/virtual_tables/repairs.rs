@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::repair::Tokens;
 use cluster::repair::options::{Parallelism, RepairOptions};
-use cluster::repair::records::{Course, End, Record, Step, Subject};
+use cluster::repair::records::{RecordState, End, Record, Step, Subject};
 use internode::payload::repair::Preview;
 
 use super::VirtualTable;
@@ -21,31 +21,31 @@ pub(super) const TABLES: &[VirtualTable] = &[
     VirtualTable::of_views("repairs", commands),
 ];
 
-fn rows(services: &Services, subject: Subject, row: fn(&Record, &Course, VirtualRow) -> VirtualRow) -> Vec<VirtualRow> {
+fn rows(services: &Services, subject: Subject, row: fn(&Record, &RecordState, VirtualRow) -> VirtualRow) -> Vec<VirtualRow> {
     let now = services.node.env.clock.now_micros() / 1000;
     let of_record = |record: &std::sync::Arc<Record>| {
-        let course = record.course();
-        let common = common(record, &course, now);
-        row(record, &course, common)
+        let state = record.state();
+        let common = common(record, &state, now);
+        row(record, &state, common)
     };
     services.node.repair_records(subject).iter().map(of_record).collect()
 }
 
 /// The columns that all of the tables have.
-fn common(record: &Record, course: &Course, now: i64) -> VirtualRow {
-    let (success, failure, skipped) = match &course.end {
+fn common(record: &Record, state: &RecordState, now: i64) -> VirtualRow {
+    let (success, failure, skipped) = match &state.end {
         Some((End::Success(text), at)) => (Some((text.as_deref(), *at)), None, None),
         Some((End::Failure(why), at)) => (None, Some((why.as_str(), *at)), None),
         Some((End::Skipped(why), at)) => (None, None, Some((why.as_str(), *at))),
         None => (None, None, None),
     };
-    let begun = course.at(Step::Init).unwrap_or(0);
-    let until = if course.end.is_some() { course.updated() } else { now };
+    let begun = state.at(Step::Init).unwrap_or(0);
+    let until = if state.end.is_some() { state.updated() } else { now };
     VirtualRow::default()
         .bytes("id", record.facts.id.to_vec())
-        .boolean("completed", course.end.is_some())
+        .boolean("completed", state.end.is_some())
         .bigint("duration_millis", until.saturating_sub(begun))
-        .bigint("last_updated_at", course.updated())
+        .bigint("last_updated_at", state.updated())
         .maybe_text("failure_cause", failure.or(skipped).map(|(why, _)| why))
         .maybe_text("success_message", success.and_then(|(text, _)| text))
         .bigint("state_init_timestamp", begun)
@@ -55,8 +55,8 @@ fn common(record: &Record, course: &Course, now: i64) -> VirtualRow {
 }
 
 /// The status as the last step or the end.
-fn status(course: &Course) -> &'static str {
-    match (&course.end, course.steps.last()) {
+fn status(state: &RecordState) -> &'static str {
+    match (&state.end, state.steps.last()) {
         (Some((End::Success(_), _)), _) => "success",
         (Some((End::Failure(_), _)), _) => "failure",
         (Some((End::Skipped(_), _)), _) => "skipped",
@@ -99,7 +99,7 @@ fn ids(ids: &[[u8; 16]]) -> Vec<Vec<u8>> {
     ids.into_iter().map(Vec::from).collect()
 }
 
-fn job(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
+fn job(record: &Record, state: &RecordState, row: VirtualRow) -> VirtualRow {
     let facts = &record.facts;
     row.text("keyspace_name", &facts.keyspace)
         .maybe_text("table_name", facts.tables.first().map(String::as_str))
@@ -107,29 +107,29 @@ fn job(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
         .bytes("session_id", facts.session.to_vec())
         .texts("ranges", texts(&facts.ranges))
         .texts("participants", nodes(&facts.nodes))
-        .text("status", status(course))
-        .maybe_bigint("state_start_timestamp", course.at(Step::Start))
-        .maybe_bigint("state_snapshot_start_timestamp", course.at(Step::SnapshotStart))
-        .maybe_bigint("state_snapshot_complete_timestamp", course.at(Step::SnapshotComplete))
-        .maybe_bigint("state_validation_start_timestamp", course.at(Step::ValidationStart))
-        .maybe_bigint("state_validation_complete_timestamp", course.at(Step::ValidationComplete))
-        .maybe_bigint("state_stream_start_timestamp", course.at(Step::StreamStart))
+        .text("status", status(state))
+        .maybe_bigint("state_start_timestamp", state.at(Step::Start))
+        .maybe_bigint("state_snapshot_start_timestamp", state.at(Step::SnapshotStart))
+        .maybe_bigint("state_snapshot_complete_timestamp", state.at(Step::SnapshotComplete))
+        .maybe_bigint("state_validation_start_timestamp", state.at(Step::ValidationStart))
+        .maybe_bigint("state_validation_complete_timestamp", state.at(Step::ValidationComplete))
+        .maybe_bigint("state_stream_start_timestamp", state.at(Step::StreamStart))
 }
 
-fn session(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
+fn session(record: &Record, state: &RecordState, row: VirtualRow) -> VirtualRow {
     let facts = &record.facts;
     row.text("keyspace_name", &facts.keyspace)
         .texts("table_names", facts.tables.iter().cloned())
         .bytes("repair_id", facts.repair.to_vec())
         .texts("ranges", texts(&facts.ranges))
         .texts("participants", nodes(&facts.nodes))
-        .collection("jobs", &ids(&course.children))
-        .text("status", status(course))
-        .maybe_bigint("state_start_timestamp", course.at(Step::Start))
-        .maybe_bigint("state_jobs_start_timestamp", course.at(Step::JobsStart))
+        .collection("jobs", &ids(&state.children))
+        .text("status", status(state))
+        .maybe_bigint("state_start_timestamp", state.at(Step::Start))
+        .maybe_bigint("state_jobs_start_timestamp", state.at(Step::JobsStart))
 }
 
-fn participation(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
+fn participation(record: &Record, state: &RecordState, row: VirtualRow) -> VirtualRow {
     let facts = &record.facts;
     row.maybe_text("initiator", nodes(&facts.nodes).next().as_deref())
         .text_set("tables", facts.tables.iter().cloned())
@@ -138,14 +138,14 @@ fn participation(record: &Record, course: &Course, row: VirtualRow) -> VirtualRo
         .boolean("global", facts.is_global)
         .text("preview_kind", facts.preview.name())
         .maybe_bigint("repaired_at", (facts.repaired_at > 0).then_some(facts.repaired_at))
-        .collection("validations", &ids(&course.children))
+        .collection("validations", &ids(&state.children))
 }
 
-fn validation(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
+fn validation(record: &Record, state: &RecordState, row: VirtualRow) -> VirtualRow {
     let facts = &record.facts;
     let (partitions, bytes) = (record.partitions.load(Ordering::Relaxed), record.bytes.load(Ordering::Relaxed));
     let expected = record.expected();
-    let progress = match (&course.end, expected) {
+    let progress = match (&state.end, expected) {
         (Some(_), _) => 100.0,
         (None, Some((_, total))) if total > 0 => (bytes as f64 / total as f64 * 100.0).min(99.0),
         _ => 0.0,
@@ -157,15 +157,15 @@ fn validation(record: &Record, course: &Course, row: VirtualRow) -> VirtualRow {
         .bytes("session_id", facts.session.to_vec())
         .texts("ranges", texts(&facts.ranges))
         .maybe_text("initiator", nodes(&facts.nodes).next().as_deref())
-        .text("status", status(course))
+        .text("status", status(state))
         .maybe_bigint("estimated_partitions", expected.map(|(partitions, _)| number(partitions)))
         .maybe_bigint("estimated_total_bytes", expected.map(|(_, bytes)| number(bytes)))
         .count("partitions_processed", partitions)
         .count("bytes_read", bytes)
         .bytes("progress_percentage", (progress as f32).to_be_bytes().to_vec())
-        .maybe_bigint("state_accept_timestamp", course.at(Step::Accept))
-        .maybe_bigint("state_start_timestamp", course.at(Step::Start))
-        .maybe_bigint("state_sending_trees_timestamp", course.at(Step::SendingTrees))
+        .maybe_bigint("state_accept_timestamp", state.at(Step::Accept))
+        .maybe_bigint("state_start_timestamp", state.at(Step::Start))
+        .maybe_bigint("state_sending_trees_timestamp", state.at(Step::SendingTrees))
 }
 
 fn commands(services: &Services) -> Vec<VirtualRow> {
@@ -174,28 +174,28 @@ fn commands(services: &Services) -> Vec<VirtualRow> {
     let of_command = |command: &std::sync::Arc<cluster::repair::command::Command>| {
         let records = services.node.repair_records(Subject::Command);
         let record = records.iter().find(|record| record.facts.id == command.id)?;
-        let (facts, course) = (&record.facts, record.course());
+        let (facts, state) = (&record.facts, record.state());
         let lists = |lists: &[Vec<Tokens>]| -> Vec<Vec<u8>> {
             let list = |ranges: &Vec<Tokens>| collected(&texts(ranges).map(String::into_bytes).collect::<Vec<_>>());
             lists.iter().map(list).collect()
         };
-        let row = common(record, &course, now)
+        let row = common(record, &state, now)
             .int("command_id", command.number)
             .text("keyspace_name", &facts.keyspace)
             .texts("table_names", facts.tables.iter().cloned())
             .text("type", kind(facts.preview, facts.is_incremental))
-            .texts("participants", nodes(&course.nodes))
-            .collection("ranges", &lists(&course.common))
-            .collection("unfiltered_ranges", &lists(&course.common))
-            .collection("sessions", &ids(&course.children))
-            .text("status", status(&course))
+            .texts("participants", nodes(&state.nodes))
+            .collection("ranges", &lists(&state.common))
+            .collection("unfiltered_ranges", &lists(&state.common))
+            .collection("sessions", &ids(&state.children))
+            .text("status", status(&state))
             .text_set("options_ranges", texts(&facts.ranges))
-            .maybe_bigint("state_setup_timestamp", course.at(Step::Setup))
-            .maybe_bigint("state_start_timestamp", course.at(Step::Start))
-            .maybe_bigint("state_prepare_start_timestamp", course.at(Step::PrepareStart))
-            .maybe_bigint("state_prepare_complete_timestamp", course.at(Step::PrepareComplete))
-            .maybe_bigint("state_repair_start_timestamp", course.at(Step::RepairStart))
-            .maybe_bigint("state_repair_complete_timestamp", course.at(Step::RepairComplete));
+            .maybe_bigint("state_setup_timestamp", state.at(Step::Setup))
+            .maybe_bigint("state_start_timestamp", state.at(Step::Start))
+            .maybe_bigint("state_prepare_start_timestamp", state.at(Step::PrepareStart))
+            .maybe_bigint("state_prepare_complete_timestamp", state.at(Step::PrepareComplete))
+            .maybe_bigint("state_repair_start_timestamp", state.at(Step::RepairStart))
+            .maybe_bigint("state_repair_complete_timestamp", state.at(Step::RepairComplete));
         Some(with_options(row, &command.options))
     };
     commands.iter().filter_map(of_command).collect()

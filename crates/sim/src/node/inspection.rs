@@ -39,7 +39,7 @@ pub(super) fn views(stage: &Stage<'_>) -> Vec<(String, View)> {
             facts.insert("is up".to_owned(), endpoint.is_some_and(|endpoint| endpoint.is_up).to_string());
             (known.address.to_string(), facts)
         };
-        (node.identity.broadcast.to_string(), gossip::known(node).into_iter().map(facts).collect())
+        (node.identity.broadcast.to_string(), gossip::known_endpoints(node).into_iter().map(facts).collect())
     };
     stage.nodes().map(|node| view(&node.services.node)).collect()
 }

@@ -51,9 +51,9 @@ type Repairs = BTreeMap<[u8; 16], repaired::Repaired>;
 fn collect(stage: &Stage<'_>, repairs: &mut Repairs) {
     for node in stage.nodes() {
         for record in node.services.node.repair_records(Subject::Command) {
-            let course = record.course();
-            let is_done = matches!(course.end, Some((End::Success(_), _)));
-            let Some(at) = course.at(Step::Init).filter(|_| is_done) else { continue };
+            let state = record.state();
+            let is_done = matches!(state.end, Some((End::Success(_), _)));
+            let Some(at) = state.at(Step::Init).filter(|_| is_done) else { continue };
             let ranges: Vec<(i64, i64)> =
                 record.facts.ranges.iter().map(|range| (range.start.0, range.end.0)).collect();
             for table in &record.facts.tables {

@@ -8,9 +8,9 @@ use ring::{Endpoint, EndpointId, Ring, State};
 use types::{Consistency, WriteKind};
 
 use super::*;
-use crate::coordinator::answers::Counted;
-use crate::coordinator::sent::Sent;
-use crate::stripes::Held;
+use crate::coordinator::write_answers::AnswerScope;
+use crate::coordinator::pending_write::PendingWrite;
+use crate::stripes::StripeGuards;
 use crate::testing::{SimNode, WINDOW};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -45,22 +45,22 @@ fn told(answer: Result<(), FailureReason>) -> Result<Envelope, Unanswered> {
 fn outcome(
     block_for: u32,
     peers: [Option<Result<(), FailureReason>>; 2],
-) -> (Result<(), WriteError>, Answers, Duration) {
+) -> (Result<(), WriteError>, WriteAnswers, Duration) {
     let machine = SimNode::new(TIMEOUT);
     let node = &machine.node;
-    let answers = Answers { block_for, outstanding: 3, ..Answers::of_one(Consistency::Quorum, WriteKind::Simple) };
+    let answers = WriteAnswers { block_for, outstanding: 3, ..WriteAnswers::of_one(Consistency::Quorum, WriteKind::Simple) };
     let env = machine.sim.env();
     let begun = env.now();
-    let replicas = (0..3).map(|id| (EndpointId(id), Counted::All)).collect();
+    let replicas = (0..3).map(|id| (EndpointId(id), AnswerScope::All)).collect();
     let mutations = [machine.role(1, 1)];
-    let sent = Arc::new(Sent::new(Weak::new(), ring(), replicas, None, answers.clone()));
+    let sent = Arc::new(PendingWrite::new(Weak::new(), ring(), replicas, None, answers.clone()));
     let written = machine.sim.block_on(async {
-        let position = node.replica.apply(&mutations, Held::new()).await.expect("applied");
+        let position = node.replica.apply(&mutations, StripeGuards::new()).await.expect("applied");
         let log = node.replica.logged(position.expect("it is logged")).expect("a sound log");
         for (number, answer) in (2..).zip(peers) {
             answer.into_iter().for_each(|answer| sent.hear(peer(number), told(answer)));
         }
-        Acknowledgement::among(Among::new(&env, vec![sent], Ok(log), begun, TIMEOUT)).await
+        Acknowledgement::of_replicas(ReplicaWait::new(&env, vec![sent], Ok(log), begun, TIMEOUT)).await
     });
     let took = env.elapsed(begun);
     match written {

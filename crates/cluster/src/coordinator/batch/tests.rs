@@ -15,7 +15,7 @@ use rows::{DeletionTime, Mutation, PartitionUpdate};
 use types::{Consistency, WriteKind};
 
 use crate::coordinator::error::RequestError;
-use crate::serving::STORED_SIZE;
+use crate::in_flight_requests::STORED_SIZE;
 use crate::system_rows::{SystemRow, partition_key};
 use crate::testing::SimRing;
 use crate::testing::views::{create_on, keyspace_of_notes, notes};
@@ -86,7 +86,7 @@ fn a_batch_that_is_stored_counts_with_its_cells() {
     let payload = batch_of(&ring, ROWS as i32).encode();
     let counted = payload.len() + ROWS * STORED_SIZE;
     let request = Request::new(Verb::BatchStoreReq, payload, Duration::from_secs(5));
-    assert!(ring.node(0).members().expect("it has joined").tell(ring.address(1), request));
+    assert!(ring.node(0).messenger().expect("it has joined").tell(ring.address(1), request));
     let held = || ring.node(1).serving.bytes.load(Ordering::Relaxed);
     assert!(ring.world.run_until(Duration::from_secs(5), || held() >= counted));
     assert!(ring.world.run_until(Duration::from_secs(5), || held() == 0));
@@ -99,7 +99,7 @@ fn store_record(ring: &SimRing) {
     let node = ring.node(0).clone();
     let batch = batch_of(ring, 4);
     ring.world.block_on(async {
-        let others = node.others().expect("joined");
+        let others = node.ring_peers().expect("joined");
         let hosts = [EndpointId(1), EndpointId(2)];
         node.store_record(&others, &hosts, &batch, Duration::from_secs(2)).await.expect("stored");
     });
@@ -130,7 +130,7 @@ fn a_record_stays_until_the_schemas_agree() {
     let node = ring.node(0);
     let own = types::literal::print_uuid(&node.schema().version);
     let tell = |version: &str| {
-        let messenger = node.members().expect("it has joined");
+        let messenger = node.messenger().expect("it has joined");
         let known = messenger.with_gossip(|gossip| gossip.state(ring.address(1)).cloned()).expect("a member");
         let value = VersionedValue { value: version.to_owned(), version: known.max_version() + 1 };
         messenger.learn(ring.address(1), EndpointState { values: vec![(ApplicationState::Schema, value)], ..known });

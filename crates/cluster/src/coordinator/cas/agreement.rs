@@ -21,10 +21,10 @@ use types::WriteKind;
 
 use super::Cas;
 use crate::cas_metrics::CasFigures;
-use crate::coordinator::answers::Answers;
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
-use crate::coordinator::write::among::Others;
+use crate::coordinator::write::distributed::RingPeers;
 use crate::node::Node;
 use crate::traces;
 
@@ -37,12 +37,12 @@ pub(super) struct Participants {
 }
 
 /// The answers to come of a round; None: the replica has failed.
-pub(super) type Asking<'a, T> = FuturesUnordered<Pin<Box<dyn Future<Output = (EndpointId, Option<T>)> + 'a>>>;
+pub(super) type PendingAnswers<'a, T> = FuturesUnordered<Pin<Box<dyn Future<Output = (EndpointId, Option<T>)> + 'a>>>;
 
 /// One statement on its way to an agreement.
 pub(super) struct Agreement<'n> {
     pub node: &'n Node,
-    pub others: Others<'n>,
+    pub others: RingPeers<'n>,
     pub cas: Cas<'n>,
     /// When the statement began: its time runs from there.
     pub begun: Instant,
@@ -58,7 +58,7 @@ pub(super) struct Agreement<'n> {
 
 impl<'n> Agreement<'n> {
     /// An agreement of which no replica has been asked yet.
-    pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant, figures: &'n CasFigures) -> Self {
+    pub fn new(node: &'n Node, others: RingPeers<'n>, cas: Cas<'n>, begun: Instant, figures: &'n CasFigures) -> Self {
         let limit = node.timeouts().cas_contention;
         Self { node, others, cas, begun, limit, contentions: 0, figures, floor: i64::MIN }
     }
@@ -69,7 +69,7 @@ impl<'n> Agreement<'n> {
         let Cas { table, key, serial, .. } = self.cas;
         let Some(placement) = placement(&self.others.ring, &table.keyspace)? else {
             let unknown = StorageError::UnknownTable { table: table.keyspace.clone() };
-            return Err(RequestError::of_write(unknown.into(), Answers::of_one(serial, WriteKind::Cas)));
+            return Err(RequestError::of_write(unknown.into(), WriteAnswers::of_one(serial, WriteKind::Cas)));
         };
         let plan = self.others.ring.plan_cas(placement, key.token, serial);
         let plan = plan.map_err(|shortage| RequestError::Unavailable { level: serial, shortage })?;
@@ -91,11 +91,11 @@ impl<'n> Agreement<'n> {
     /// Asks the replicas of a round: this node by a call, the others by a message.
     pub fn ask_all<'a, T: 'a, H: Future<Output = Option<T>> + 'a>(
         &'a self,
-        among: &Participants,
+        participants: &Participants,
         request: &Request,
         here: impl Fn() -> H,
         decode: impl Fn(&Bytes) -> Option<T> + Copy + 'a,
-    ) -> Asking<'a, T> {
+    ) -> PendingAnswers<'a, T> {
         let ask = |replica: &EndpointId| -> Pin<Box<dyn Future<Output = (EndpointId, Option<T>)> + 'a>> {
             let replica = *replica;
             if replica == self.others.ring.local_id() {
@@ -110,7 +110,7 @@ impl<'n> Agreement<'n> {
                 (replica, told.and_then(|envelope| decode(&envelope.payload)))
             })
         };
-        among.live.iter().map(ask).collect()
+        participants.live.iter().map(ask).collect()
     }
 
     /// The table of an answer, if it is the statement's.

@@ -31,32 +31,32 @@ impl Agreement<'_> {
     /// are found are committed at `finish_at`.
     pub async fn begin(&mut self, finish_at: Consistency) -> Result<(Participants, Ballot), RequestError> {
         while self.may_try() {
-            let among = self.participants()?;
+            let participants = self.participants()?;
             let ballot = self.node.next_ballot(self.floor, self.cas.serial);
-            let promises = self.prepare(&among, ballot).await?;
+            let promises = self.prepare(&participants, ballot).await?;
             self.floor = promises.latest().latest(ballot).micros().saturating_add(1);
             match promises.next(self.forgotten_before()) {
-                Next::Go if happens(Rare::MakeWay) => self.make_way().await,
-                Next::Go => return Ok((among, ballot)),
-                Next::MakeWay => {
+                Next::Propose if happens(Rare::BackOff) => self.back_off().await,
+                Next::Propose => return Ok((participants, ballot)),
+                Next::BackOff => {
                     self.trace(|| OVERTAKEN.to_owned());
-                    self.make_way().await;
+                    self.back_off().await;
                 }
-                Next::Finish(found) => self.finish(&among, ballot, found, finish_at).await?,
+                Next::Finish(found) => self.finish(&participants, ballot, found, finish_at).await?,
                 Next::Refresh(commit, lacking) => {
                     if self.refresh(&commit, &lacking).await {
-                        return Ok((among, ballot));
+                        return Ok((participants, ballot));
                     }
                 }
             }
         }
-        Err(self.out_of_time())
+        Err(self.contention_timeout())
     }
 
     /// Brings a proposal of another statement to its end.
     async fn finish(
         &mut self,
-        among: &Participants,
+        participants: &Participants,
         ballot: Ballot,
         found: Commit,
         level: Consistency,
@@ -64,9 +64,9 @@ impl Agreement<'_> {
         self.trace(|| format!("Finishing incomplete paxos round {}", found.ballot));
         self.figures.unfinished_commits.add(1);
         let proposal = Commit { ballot, update: found.update.with_timestamp(ballot.micros()) };
-        if !self.propose(among, &proposal, false).await? {
+        if !self.propose(participants, &proposal, false).await? {
             self.trace(|| OVERTAKEN.to_owned());
-            self.make_way().await;
+            self.back_off().await;
             return Ok(());
         }
         // this statement has written nothing yet, whatever became of the other one

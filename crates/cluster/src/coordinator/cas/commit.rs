@@ -24,11 +24,11 @@ use rows::codec::encode_mutation;
 use types::{Consistency, FailureReason, WriteKind};
 
 use super::agreement::Agreement;
-use crate::coordinator::answers::Progress;
+use crate::coordinator::write_answers::Progress;
 use crate::coordinator::error::{FailedCas, FailedWrite, RequestError};
-use crate::coordinator::sent::Sent;
+use crate::coordinator::pending_write::PendingWrite;
 use crate::replica::apply::{WriteError, within};
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 /// The longest time that replicas get to take a commit that they lack. A replica that takes longer
 /// is left behind: the statement tries again with the others.
@@ -39,7 +39,7 @@ impl Agreement<'_> {
     /// replicas that are down get a hint.
     pub async fn commit(&self, commit: &Commit, level: Consistency, is_own: bool) -> Result<(), RequestError> {
         let mutations = Arc::from([commit.mutation()]);
-        let planned = self.node.plan_among(&self.others.ring, mutations, level, self.commit_kind());
+        let planned = self.node.plan_mutations(&self.others.ring, mutations, level, self.commit_kind());
         let planned = planned.map_err(|error| self.uncommitted(error, level))?;
         let Some(planned) = planned.into_iter().next() else { return Ok(()) };
         if is_own {
@@ -74,7 +74,7 @@ impl Agreement<'_> {
         let done = within(&self.node.env, limit, committing).await;
         if !is_applied.load(Ordering::Relaxed) {
             // as old as the ballot: tables that were truncated since get nothing of it
-            sent.hint_here(commit.ballot.micros() / 1000);
+            sent.hint_self(commit.ballot.micros() / 1000);
         }
         let answers = sent.answers();
         match answers.progress() {
@@ -94,7 +94,7 @@ impl Agreement<'_> {
     async fn commit_here_too(
         &self,
         commit: &Commit,
-        sent: &Sent,
+        sent: &PendingWrite,
         is_applied: &AtomicBool,
         answered: impl Future<Output = ()>,
     ) {
@@ -108,7 +108,7 @@ impl Agreement<'_> {
             }));
         };
         let mut answered = pin!(answered);
-        self.trace(|| lines::committed(commit, self.node.replica.applies_paxos(commit)));
+        self.trace(|| trace_lines::committed(commit, self.node.replica.applies_paxos(commit)));
         let log = match self.node.replica.paxos_commit_applied(commit).await {
             Ok(log) => log,
             Err(error) => {
@@ -143,7 +143,7 @@ impl Agreement<'_> {
     /// statement tells it again.
     pub async fn refresh(&self, commit: &Commit, lacking: &[EndpointId]) -> bool {
         self.trace(|| "Repairing replicas that missed the most recent commit".to_owned());
-        let limit = self.rest().min(REFRESH_MAX);
+        let limit = self.time_left().min(REFRESH_MAX);
         let request = self.request(Verb::PaxosCommitReq, commit.encode(), limit);
         let former = self.former();
         let write = || {
@@ -187,7 +187,7 @@ impl Agreement<'_> {
 }
 
 /// Waits until the answers decide.
-async fn answered(sent: &Sent) {
+async fn answered(sent: &PendingWrite) {
     poll_fn(|context| match sent.progress(context) {
         Progress::Waiting => Poll::Pending,
         Progress::Enough | Progress::TooFew => Poll::Ready(()),

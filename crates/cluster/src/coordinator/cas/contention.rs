@@ -23,12 +23,12 @@ impl Agreement<'_> {
     }
 
     /// Time that questions to replicas still have.
-    pub fn rest(&self) -> Duration {
+    pub fn time_left(&self) -> Duration {
         self.node.timeouts().write.saturating_sub(self.node.env.elapsed(self.begun))
     }
 
     /// Makes way: another statement's ballot is later.
-    pub async fn make_way(&mut self) {
+    pub async fn back_off(&mut self) {
         self.contentions += 1;
         let pause_max = u64::try_from(PAUSE_MAX.as_micros()).expect("some milliseconds");
         let pause = Duration::from_micros(self.node.env.random.below(pause_max));
@@ -36,7 +36,7 @@ impl Agreement<'_> {
     }
 
     /// The time to try is over; nothing of the statement is left with the replicas.
-    pub fn out_of_time(&self) -> RequestError {
+    pub fn contention_timeout(&self) -> RequestError {
         let block_for = self.block_for();
         RequestError::Cas(FailedCas::TimedOut {
             level: self.cas.serial,
@@ -48,7 +48,7 @@ impl Agreement<'_> {
     }
 
     /// Too few replicas have answered in time.
-    pub fn unanswered(&self, received: u32, block_for: u32) -> RequestError {
+    pub fn too_few_answers(&self, received: u32, block_for: u32) -> RequestError {
         RequestError::Cas(FailedCas::TimedOut {
             level: self.cas.serial,
             kind: WriteKind::Cas,
@@ -60,10 +60,10 @@ impl Agreement<'_> {
     }
 
     /// The time to try is over before the statement's turn among those of this node came.
-    pub fn waited_in_vain(&mut self) -> RequestError {
+    pub fn lock_wait_timeout(&mut self) -> RequestError {
         self.contentions = 1;
         self.record(None);
-        self.out_of_time()
+        self.contention_timeout()
     }
 
     /// Counts the statement, which has ended.

@@ -9,10 +9,10 @@ use internode::Verb;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
 use ring::EndpointId;
 
-use super::agreement::{Agreement, Asking, Participants};
+use super::agreement::{Agreement, PendingAnswers, Participants};
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 /// The answers of the replicas so far, summed up.
 pub(super) struct Promises {
@@ -30,13 +30,13 @@ pub(super) struct Promises {
 #[derive(PartialEq, Debug)]
 pub(super) enum Next {
     /// Another coordinator's ballot is later.
-    MakeWay,
+    BackOff,
     /// A proposal that may have been decided has to be brought to its end first.
     Finish(Commit),
     /// Some that have promised lack the latest commit.
     Refresh(Commit, Vec<EndpointId>),
     /// The ballot may be used.
-    Go,
+    Propose,
 }
 
 impl Promises {
@@ -46,7 +46,7 @@ impl Promises {
     }
 
     /// Adds the answer of one replica.
-    pub fn hear(&mut self, from: EndpointId, answer: PrepareAnswer) {
+    pub fn add_answer(&mut self, from: EndpointId, answer: PrepareAnswer) {
         if !answer.promised {
             let known = self.preempted_by.unwrap_or(Ballot::NONE);
             self.preempted_by = Some(known.latest(answer.in_progress.ballot));
@@ -76,7 +76,7 @@ impl Promises {
     /// its statement has told nobody anything.
     pub fn next(&self, forgotten_before: i64) -> Next {
         if self.preempted_by.is_some() {
-            return Next::MakeWay;
+            return Next::BackOff;
         }
         if !self.in_progress.update.is_empty() && self.in_progress.is_after(&self.most_recent) {
             return Next::Finish(self.in_progress.clone());
@@ -84,7 +84,7 @@ impl Promises {
         let latest = self.most_recent.ballot;
         let lacking = self.promised.iter().filter(|(_, known)| *known != latest).map(|(id, _)| *id);
         match lacking.collect::<Vec<_>>() {
-            lacking if lacking.is_empty() || latest.micros() < forgotten_before => Next::Go,
+            lacking if lacking.is_empty() || latest.micros() < forgotten_before => Next::Propose,
             lacking => Next::Refresh(self.most_recent.clone(), lacking),
         }
     }
@@ -93,26 +93,26 @@ impl Promises {
 impl Agreement<'_> {
     /// Asks the replicas to promise a ballot. Done when a majority has, or when one has promised a
     /// later one.
-    pub async fn prepare(&self, among: &Participants, ballot: Ballot) -> Result<Promises, RequestError> {
+    pub async fn prepare(&self, participants: &Participants, ballot: Ballot) -> Result<Promises, RequestError> {
         self.trace(|| format!("Preparing {ballot}"));
         let (table, key) = (self.cas.table, self.cas.key);
         let asked = Commit::empty(ballot, table.clone(), key.clone());
-        let request = self.request(Verb::PaxosPrepareReq, asked.encode(), self.rest());
+        let request = self.request(Verb::PaxosPrepareReq, asked.encode(), self.time_left());
         let here = || async {
             let answer = self.node.replica.paxos_prepare(table, key, ballot).await;
-            answer.iter().for_each(|answer| self.trace(|| lines::prepared(&asked, answer)));
+            answer.iter().for_each(|answer| self.trace(|| trace_lines::prepared(&asked, answer)));
             answer.inspect_err(|error| tracing::warn!(%error, "a ballot could not be promised on this node")).ok()
         };
         let decode = |payload: &Bytes| PrepareAnswer::decode(payload, &|id| self.table_of(id)).ok();
-        let mut waiting: Asking<'_, PrepareAnswer> = self.ask_all(among, &request, here, decode);
+        let mut waiting: PendingAnswers<'_, PrepareAnswer> = self.ask_all(participants, &request, here, decode);
         let mut promises = Promises::new(Commit::none(table.clone(), key.clone()));
-        while promises.preempted_by.is_none() && promises.promised.len() < among.required as usize {
-            match within(&self.node.env, self.rest(), waiting.next()).await {
-                Some(Some((from, Some(answer)))) => promises.hear(from, answer),
+        while promises.preempted_by.is_none() && promises.promised.len() < participants.required as usize {
+            match within(&self.node.env, self.time_left(), waiting.next()).await {
+                Some(Some((from, Some(answer)))) => promises.add_answer(from, answer),
                 Some(Some((_, None))) => {}
                 Some(None) | None => {
                     let received = u32::try_from(promises.promised.len()).unwrap_or(u32::MAX);
-                    return Err(self.unanswered(received, among.required));
+                    return Err(self.too_few_answers(received, participants.required));
                 }
             }
         }
@@ -148,24 +148,24 @@ mod tests {
             let mut promises = Promises::new(empty(0));
             for (replica, (promised, in_progress, most_recent)) in (0..).zip(cases) {
                 let (in_progress, most_recent) = (commit(*in_progress), commit((*most_recent, false)));
-                promises.hear(EndpointId(replica), PrepareAnswer { promised: *promised, in_progress, most_recent });
+                promises.add_answer(EndpointId(replica), PrepareAnswer { promised: *promised, in_progress, most_recent });
             }
             (promises.next(5_000_000), promises.latest())
         };
         let cases: [(&[Told], Next, i64); 10] = [
-            (&[(true, no, 0), (true, no, 0)], Next::Go, 0),
-            (&[(true, no, 20), (true, no, 20)], Next::Go, 20),
+            (&[(true, no, 0), (true, no, 0)], Next::Propose, 0),
+            (&[(true, no, 20), (true, no, 20)], Next::Propose, 20),
             (&[(true, no, 20), (true, no, 0)], Next::Refresh(full(20), vec![EndpointId(1)]), 20),
             (&[(true, no, 10), (true, no, 20)], Next::Refresh(full(20), vec![EndpointId(0)]), 20),
             // forgotten by whoever does not tell of it
-            (&[(true, no, 4), (true, no, 0)], Next::Go, 4),
+            (&[(true, no, 4), (true, no, 0)], Next::Propose, 4),
             (&[(true, (30, false), 20), (true, no, 20)], Next::Finish(full(30)), 30),
-            (&[(true, (30, true), 20), (true, no, 20)], Next::Go, 30),
+            (&[(true, (30, true), 20), (true, no, 20)], Next::Propose, 30),
             // a later empty one has overtaken it
-            (&[(true, (30, false), 20), (true, (40, true), 20)], Next::Go, 40),
+            (&[(true, (30, false), 20), (true, (40, true), 20)], Next::Propose, 40),
             // it is committed elsewhere
             (&[(true, (30, false), 20), (true, no, 30)], Next::Refresh(full(30), vec![EndpointId(0)]), 30),
-            (&[(true, no, 20), (false, (50, true), 20)], Next::MakeWay, 50),
+            (&[(true, no, 20), (false, (50, true), 20)], Next::BackOff, 50),
         ];
         for (told, next, latest) in cases {
             assert_eq!(answers(told), (next, ballot(latest)), "{told:?}");

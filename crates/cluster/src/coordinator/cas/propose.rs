@@ -8,10 +8,10 @@ use futures_util::StreamExt;
 use internode::Verb;
 use internode::payload::paxos::{Commit, decode_accepted};
 
-use super::agreement::{Agreement, Asking, Participants};
+use super::agreement::{Agreement, PendingAnswers, Participants};
 use crate::coordinator::error::{FailedCas, RequestError};
 use crate::replica::apply::within;
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 /// The answers to a proposal so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ impl Votes {
         }
     }
 
-    fn hear(&mut self, answer: Option<bool>) {
+    fn count_answer(&mut self, answer: Option<bool>) {
         assert!(self.outstanding > 0, "a replica answers once");
         self.outstanding -= 1;
         match answer {
@@ -78,28 +78,28 @@ impl Agreement<'_> {
     /// this statement's own, and its client is told what became of it.
     pub async fn propose(
         &self,
-        among: &Participants,
+        participants: &Participants,
         proposal: &Commit,
         must_know: bool,
     ) -> Result<bool, RequestError> {
-        let request = self.request(Verb::PaxosProposeReq, proposal.encode(), self.rest());
+        let request = self.request(Verb::PaxosProposeReq, proposal.encode(), self.time_left());
         let here = || async {
             let answer = self.node.replica.paxos_propose(proposal).await;
             let answer = answer.inspect_err(|error| tracing::warn!(%error, "a proposal is not accepted on this node"));
-            answer.iter().for_each(|superseded| self.trace(|| lines::proposed(proposal, superseded.as_ref())));
+            answer.iter().for_each(|superseded| self.trace(|| trace_lines::proposed(proposal, superseded.as_ref())));
             answer.ok().map(|superseded_by| superseded_by.is_none())
         };
         let decode = |payload: &Bytes| decode_accepted(payload).ok();
-        let mut waiting: Asking<'_, bool> = self.ask_all(among, &request, here, decode);
-        let outstanding = u32::try_from(among.live.len()).unwrap_or(u32::MAX);
-        let mut votes = Votes { required: among.required, accepted: 0, refused: 0, failed: 0, outstanding };
+        let mut waiting: PendingAnswers<'_, bool> = self.ask_all(participants, &request, here, decode);
+        let outstanding = u32::try_from(participants.live.len()).unwrap_or(u32::MAX);
+        let mut votes = Votes { required: participants.required, accepted: 0, refused: 0, failed: 0, outstanding };
         let verdict = loop {
             match votes.verdict(must_know) {
                 Verdict::Open => {}
                 verdict => break verdict,
             }
-            match within(&self.node.env, self.rest(), waiting.next()).await {
-                Some(Some((_, answer))) => votes.hear(answer),
+            match within(&self.node.env, self.time_left(), waiting.next()).await {
+                Some(Some((_, answer))) => votes.count_answer(answer),
                 Some(None) | None => break Verdict::Unanswered,
             }
         };
@@ -111,7 +111,7 @@ impl Agreement<'_> {
                 accepted: votes.accepted,
                 required: votes.required,
             })),
-            Verdict::Open | Verdict::Unanswered => Err(self.unanswered(votes.accepted + votes.refused, outstanding)),
+            Verdict::Open | Verdict::Unanswered => Err(self.too_few_answers(votes.accepted + votes.refused, outstanding)),
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
         for (letters, own, found) in cases {
             let mut votes = Votes { required: 2, accepted: 0, refused: 0, failed: 0, outstanding: 3 };
             for letter in letters.chars() {
-                votes.hear(match letter {
+                votes.count_answer(match letter {
                     '+' => Some(true),
                     '-' => Some(false),
                     _ => None,

@@ -470,7 +470,7 @@ fn ring_of_many_notes(seed: u64) -> SimRing {
     let rows: Vec<Mutation> = (0..NOTES).map(note).collect();
     for machine in 0..3 {
         for some in rows.chunks(200) {
-            ring.world.block_on(ring.node(machine).replica.apply(some, Held::new())).expect("applied");
+            ring.world.block_on(ring.node(machine).replica.apply(some, StripeGuards::new())).expect("applied");
         }
         assert_eq!(notes_on(&ring, machine), [NOTES as usize; 2]);
     }

@@ -11,11 +11,11 @@
 //! Nodes that use v1 and v2 may stand in one ring. Agrees with
 //! `org.apache.cassandra.service.paxos.Paxos`.
 
-mod asking;
+mod replica_requests;
 mod begin;
 mod electors;
-mod found;
-mod gathering;
+mod promised_partition;
+mod promise_tally;
 mod prepare;
 mod propose;
 
@@ -27,11 +27,11 @@ use rows::{Build, Mutation, PartitionStream, ReadCommand};
 use super::agreement::Agreement;
 use super::{Cas, CasError, Round, quorum_of};
 use crate::coordinator::error::{FailedRead, RequestError};
-use crate::coordinator::write::among::Others;
+use crate::coordinator::write::distributed::RingPeers;
 use crate::node::Node;
 use crate::replica::read::{ReadFigures, ReadRequest};
-pub use found::Found;
-use propose::Proposed;
+pub use promised_partition::PromisedPartition;
+use propose::ProposalOutcome;
 
 const STALE: &str = "CAS precondition is met, but ballot stale for proposal; retrying";
 const PREEMPTED: &str = "Paxos proposal not accepted (pre-empted by a higher ballot)";
@@ -46,7 +46,7 @@ impl Agreement<'_> {
         let commit_at = self.cas.commit;
         self.electors()?;
         self.check_commit(commit_at)?;
-        let question = found::question(command);
+        let question = promised_partition::question(command);
         loop {
             let begun = self.begin_with_read(&question, true, false).await?;
             let (read_at, timestamp) = (quorum_of(self.cas.serial), Some(begun.ballot.micros()));
@@ -60,7 +60,7 @@ impl Agreement<'_> {
                 return Ok(());
             }
             if !begun.is_promised {
-                self.give_way(STALE, &begun.electors).await?;
+                self.back_off_by_strategy(STALE, &begun.electors).await?;
                 continue;
             }
             self.trace(|| match changes {
@@ -68,16 +68,16 @@ impl Agreement<'_> {
                 false => "CAS precondition does not match current values; proposing empty update".to_owned(),
             });
             match self.propose_to(&begun.electors, &proposal, changes).await? {
-                Proposed::Accepted => {
+                ProposalOutcome::Accepted => {
                     if changes {
                         self.commit(&proposal, commit_at, true).await?;
                     }
                     self.trace(|| if changes { "CAS successful" } else { "CAS precondition rejected" }.to_owned());
                     return Ok(());
                 }
-                Proposed::Superseded(by) => {
+                ProposalOutcome::Superseded(by) => {
                     self.raise_floor(by);
-                    self.give_way(PREEMPTED, &begun.electors).await?;
+                    self.back_off_by_strategy(PREEMPTED, &begun.electors).await?;
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Node {
     /// A read at SERIAL or LOCAL_SERIAL among several nodes.
     pub(in crate::coordinator) async fn read_agreed<B: Build>(
         &self,
-        others: Others<'_>,
+        others: RingPeers<'_>,
         cas: Cas<'_>,
         request: ReadRequest,
         figures: &ReadFigures,
@@ -97,7 +97,7 @@ impl Node {
         let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.read);
         agreement.limit = self.timeouts().read;
         let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
-            return Err(crate::coordinator::read::of_unsettled(agreement.waited_in_vain()));
+            return Err(crate::coordinator::read::of_unsettled(agreement.lock_wait_timeout()));
         };
         let read = agreement.read_v2(request, figures, build).await;
         agreement.record(match &read {
@@ -119,7 +119,7 @@ impl Agreement<'_> {
         build: B,
     ) -> Result<B::Built, FailedRead<B::Error>> {
         let refused = |error: RequestError| FailedRead::Refused(error);
-        let question = found::question(request.commands.first().expect("a read at SERIAL is of one partition"));
+        let question = promised_partition::question(request.commands.first().expect("a read at SERIAL is of one partition"));
         let (build, quorum) = (Arc::new(build), quorum_of(self.cas.serial));
         let mut takes_permission = true;
         loop {
@@ -129,7 +129,7 @@ impl Agreement<'_> {
                 move |stream: &mut dyn PartitionStream| build.build(stream)
             };
             let node = self.node;
-            let read = node.read_found(request.clone(), quorum, &begun.found, figures, build).await?;
+            let read = node.read_promised_partition(request.clone(), quorum, &begun.found, figures, build).await?;
             let is_settled = begun.is_linearizable && !begun.found.was_extended();
             if is_settled || begun.is_promised && !node.paxos().variant.settles_reads {
                 return Ok(read);
@@ -137,15 +137,15 @@ impl Agreement<'_> {
             if !begun.is_promised {
                 // the rest of a long read is not covered by the permission
                 takes_permission = false;
-                self.give_way(PREEMPTED, &begun.electors).await.map_err(refused)?;
+                self.back_off_by_strategy(PREEMPTED, &begun.electors).await.map_err(refused)?;
                 continue;
             }
             let nothing = Commit::empty(begun.ballot, Arc::clone(self.cas.table), self.cas.key.clone());
             match self.propose_to(&begun.electors, &nothing, false).await.map_err(refused)? {
-                Proposed::Accepted => return Ok(read),
-                Proposed::Superseded(by) => {
+                ProposalOutcome::Accepted => return Ok(read),
+                ProposalOutcome::Superseded(by) => {
                     self.raise_floor(by);
-                    self.give_way(PREEMPTED, &begun.electors).await.map_err(refused)?;
+                    self.back_off_by_strategy(PREEMPTED, &begun.electors).await.map_err(refused)?;
                 }
             }
         }

@@ -21,7 +21,7 @@ fn four() -> (SimRing, i32) {
 
 /// The replicas of a partition that node 0 asks.
 fn asked(ring: &SimRing, k: i32, level: Consistency) -> Vec<SocketAddr> {
-    let parts = ring.node(0).parts_among(&[ring.select_key("ks", k)], level).expect("all are up");
+    let parts = ring.node(0).plan_parts_if_distributed(&[ring.select_key("ks", k)], level).expect("all are up");
     parts.iter().flatten().flat_map(|part| &part.contacts.asked).map(|contact| contact.address).collect()
 }
 
@@ -62,7 +62,7 @@ fn a_severity_that_a_node_tells_counts() {
     let (ring, k) = four();
     let near = asked(&ring, k, Consistency::All);
     let first = (0..4).find(|machine| ring.address(*machine) == near[0]).expect("a node of the ring");
-    let messenger = ring.node(first).members().expect("it has joined");
+    let messenger = ring.node(first).messenger().expect("it has joined");
     messenger.with_gossip(|gossip| gossip.local.set(ApplicationState::Severity, "2.5"));
     ring.world.run_for(Duration::from_secs(10));
     assert_eq!(asked(&ring, k, Consistency::All), [near[1], near[0]]);

@@ -10,11 +10,11 @@ use rows::{Expression, Mutation, WantedRows};
 use types::{Consistency, Token};
 
 use super::*;
-use crate::coordinator::among::Among;
+use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::FailedRead;
 use crate::coordinator::parts::Part;
-use crate::coordinator::reading::{Asked, Missing, READING_SIZE_MAX};
+use crate::coordinator::part_read::{PartRead, Missing, READING_SIZE_MAX};
 use crate::node::ProtectionLimits;
 use crate::replica::read::{ReadOutcome, Warnings};
 use crate::testing::{SimRing, table};
@@ -182,16 +182,16 @@ fn the_bytes_that_are_read_again_are_bounded() {
         ring.apply_alone(1, &[ring.row("ks", 1, c, 7, 10)]);
     }
     let (node, command, level) = (ring.node(0), ring.select_key("ks", 1), Consistency::All);
-    let (messenger, warnings) = (node.members().expect("joined"), Warnings::default());
-    let among = Among::new(node, messenger, level, Duration::from_secs(1_000), &warnings, None);
+    let (messenger, warnings) = (node.messenger().expect("joined"), Warnings::default());
+    let distributed_read = DistributedRead::new(node, messenger, level, Duration::from_secs(1_000), &warnings, None);
     // the bytes that are held behind the first answers to a part that had some before
     let fetch = |sought: Option<&WantedRows>, before: usize| {
-        let parts = node.parts_among(std::slice::from_ref(&command), level).expect("all are up");
+        let parts = node.plan_parts_if_distributed(std::slice::from_ref(&command), level).expect("all are up");
         let parts = parts.into_iter().flatten();
-        let mut parts: Vec<Asked> = parts.map(|part| Asked::new(part, sought)).collect();
+        let mut parts: Vec<PartRead> = parts.map(|part| PartRead::new(part, sought)).collect();
         parts[0].size = before;
         let (mut window, mut taken) = (1, None);
-        ring.world.block_on(among.fetch::<ReadError>(&mut parts, Missing::Part(0), &mut window, &mut taken))
+        ring.world.block_on(distributed_read.fetch::<ReadError>(&mut parts, Missing::Part(0), &mut window, &mut taken))
     };
     let looked_for = sought(&command, 7, 100);
     let size = fetch(Some(looked_for.as_ref()), 0).expect("all answer");
@@ -226,7 +226,7 @@ fn portions_that_are_protected_do_not_grow() {
     for (sought, expected) in [(Some(sought(&command, 7, u32::MAX)), 5_000), (None, 40_000)] {
         let asked = vec![contact(1), contact(2)];
         let contacts = Contacts { asked, spare: Vec::new(), shortage: None, is_planned: true };
-        let mut asked = Asked::new(Part { command: command.clone(), contacts }, sought.as_deref());
+        let mut asked = PartRead::new(Part { command: command.clone(), contacts }, sought.as_deref());
         (0..3).for_each(|_| asked.grow());
         assert_eq!(asked.first().limits.rows, expected);
     }

@@ -11,10 +11,10 @@ use rows::{LiveRows, PartitionRange, ReadCommand};
 use types::Consistency;
 
 use super::*;
-use crate::coordinator::among::Among;
+use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::parts::Part;
-use crate::coordinator::reading::{Data, Portion};
+use crate::coordinator::part_read::{Data, Portion};
 use crate::replica::read::Warnings;
 use crate::testing::{SimRing, table};
 
@@ -32,18 +32,18 @@ struct Scanned {
 fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u32, take: usize) -> Scanned {
     let node = ring.node(0);
     let warnings = Warnings::default();
-    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000), &warnings, None);
-    let parts = node.parts_among(commands, level).expect("all are up").expect("others have a share");
-    let parts = parts.into_iter().map(|part| Asked::new(part, None).in_portions_of(portion)).collect();
+    let distributed_read = DistributedRead::new(node, node.messenger().expect("joined"), level, Duration::from_secs(1_000), &warnings, None);
+    let parts = node.plan_parts_if_distributed(commands, level).expect("all are up").expect("others have a share");
+    let parts = parts.into_iter().map(|part| PartRead::new(part, None).in_portions_of(portion)).collect();
     let (mut pages, mut kept, mut window) = (0, 0, 1);
-    let fetch = |Order { mut parts, missing, repairs }: Order| {
-        ring.world.block_on(among.repair::<ReadError>(repairs)).expect("all answer");
+    let fetch = |FetchRequest { mut parts, missing, repairs }: FetchRequest| {
+        ring.world.block_on(distributed_read.repair::<ReadError>(repairs)).expect("all answer");
         if missing == Missing::Part(0) {
             pages += 1;
             kept += parts[0].size;
         }
         let mut taken = None;
-        let fetched = among.fetch::<ReadError>(&mut parts, missing, &mut window, &mut taken);
+        let fetched = distributed_read.fetch::<ReadError>(&mut parts, missing, &mut window, &mut taken);
         ring.world.block_on(fetched).expect("all answer");
         Ok(parts)
     };
@@ -57,7 +57,7 @@ fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u
             rows.push((partition.key.clone(), row.clustering));
         }
     }
-    ring.world.block_on(among.repair::<ReadError>(stream.finish())).expect("all answer");
+    ring.world.block_on(distributed_read.repair::<ReadError>(stream.finish())).expect("all answer");
     Scanned { rows, pages, kept }
 }
 
@@ -128,9 +128,9 @@ fn scans_leave_threads_to_what_they_wait_for() {
     let contact = Contact { address: "127.0.0.1:7000".parse().expect("an address"), is_local: true };
     let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
     let contacts = Contacts { asked: vec![contact], spare: Vec::new(), shortage: None, is_planned: true };
-    let part = Asked::new(Part { command, contacts }, None);
+    let part = PartRead::new(Part { command, contacts }, None);
     let scan = || async {
-        let read_portion = async |Order { mut parts, .. }: Order| {
+        let read_portion = async |FetchRequest { mut parts, .. }: FetchRequest| {
             let command = parts[0].first();
             let question = parts[0].question(&command);
             let asked = Arc::clone(&question);

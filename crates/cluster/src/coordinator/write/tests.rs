@@ -188,7 +188,7 @@ fn nobody_writes_what_a_node_keeps_about_itself() {
     let mut payload = Vec::new();
     rows::codec::encode_mutation(&mut payload, &mutation);
     let request = membership::Request::new(internode::Verb::MutationReq, payload, Duration::from_secs(2));
-    let asked = node.members().expect("joined").request(ring.address(1), request);
+    let asked = node.messenger().expect("joined").request(ring.address(1), request);
     let answer = ring.world.block_on(asked);
     assert_eq!(answer.expect_err("refused"), membership::Unanswered::Failed(FailureReason::Unknown));
 }

@@ -238,7 +238,7 @@ fn a_resumed_bootstrap_does_not_trust_what_came_before_it_was_forgotten() {
         let node = Arc::clone(ring.node(2));
         ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
         agree_on_members(&ring, &[0, 1, 2]);
-        assert_eq!(ring.node(2).reason_to_join_anew().is_some(), is_forgotten, "{seconds} s");
+        assert_eq!(ring.node(2).bootstrap_restart_reason().is_some(), is_forgotten, "{seconds} s");
         match is_forgotten {
             true => check_replicas(&ring, &[0, 1]),
             false => assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it had come, as it is recorded"),

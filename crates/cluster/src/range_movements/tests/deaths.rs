@@ -82,7 +82,7 @@ impl Sight {
             [of.to_receive.files, of.received.files, of.to_send.files, of.sent.files]
         };
         let (mode, removal) = {
-            let state = node.joined.movements.state();
+            let state = node.membership_state.movements.state();
             (state.mode, state.removal.as_ref().map(|removal| removal.waiting.len()))
         };
         let is_actor = machine == changing.change.actor();

@@ -6,14 +6,14 @@ use rows::PartitionRange;
 
 use super::*;
 use crate::paxos::{PaxosOptions, PaxosVariant};
-use crate::repairs::schedule::turns::STATE;
+use crate::repair_state::schedule::turns::STATE;
 use crate::system_rows::SystemRow;
 use crate::testing::hintable;
 
 #[test]
 fn a_node_that_leaves_hands_on_what_it_has() {
     let mut ring = ring_of(2, 3);
-    let movements = &ring.node(1).joined.movements;
+    let movements = &ring.node(1).membership_state.movements;
     movements.configure(MovementSettings { severity_of_leaving: 2.5, ..movements.settings() });
     // system_distributed has three copies: one too many for the two that stay
     let node = Arc::clone(ring.node(1));
@@ -22,7 +22,7 @@ fn a_node_that_leaves_hands_on_what_it_has() {
     beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
     ring.world.run_until(Duration::from_secs(3), || false);
     write(&ring, 0, 1, Consistency::One);
-    let severity = |machine| ring.node(machine).joined.severities.load().get(&ring.address(1)).copied();
+    let severity = |machine| ring.node(machine).membership_state.severities.load().get(&ring.address(1)).copied();
     assert_eq!([0, 2].map(severity), [Some(2.5); 2], "it says that it is to be asked last");
     agree_on_members(&ring, &[0, 2]);
     let left = ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
@@ -171,7 +171,7 @@ fn a_node_with_a_table_that_is_left_out_stays_beside_a_cassandra() {
     let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
     node.engine.apply(&[own, of_key]).expect("room");
     // a node of Cassandra tells of no schedule
-    let messenger = node.members().expect("it has joined");
+    let messenger = node.messenger().expect("it has joined");
     let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
     let value = VersionedValue { value: String::new(), version: known.max_version() + 1 };
     messenger.learn(peer, EndpointState { values: vec![(STATE, value)], ..known });

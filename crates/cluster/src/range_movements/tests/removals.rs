@@ -6,7 +6,7 @@ use ::gossip::Gossip;
 use internode::payload::gossip::ApplicationState;
 
 use super::*;
-use crate::movements::Removal;
+use crate::range_movement_state::Removal;
 use crate::streaming::Operation;
 
 /// The node that has the only living copies of some ranges dies while a removal fetches them. The
@@ -20,9 +20,9 @@ fn a_removal_waits_for_a_source_that_is_down() {
     assert!(ring.world.run_until(PATIENCE, || is_leaving(&ring)), "the removal has begun");
     ring.kill(1);
     ring.world.run_until(Duration::from_secs(90), || false);
-    assert!(ring.node(0).joined.movements.state().removal.is_some(), "it waits");
+    assert!(ring.node(0).membership_state.movements.state().removal.is_some(), "it waits");
     ring.start(1);
-    let has_ended = ring.world.run_until(PATIENCE, || ring.node(0).joined.movements.state().removal.is_none());
+    let has_ended = ring.world.run_until(PATIENCE, || ring.node(0).membership_state.movements.state().removal.is_none());
     assert!(has_ended, "its source is back");
     agree_on_members(&ring, &[0, 1]);
     assert!(ring.world.run_until(PATIENCE, || ring.node(0).ring().endpoints().len() == 2), "the third is forgotten");
@@ -94,7 +94,7 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
         beside(&ring, 0, move |node| async move {
             *told.lock().expect("no panic inside") = Some(removal::remove(&node, &host_id).await);
         });
-        let waits = |ring: &SimRing| ring.node(0).joined.movements.state().removal.is_some();
+        let waits = |ring: &SimRing| ring.node(0).membership_state.movements.state().removal.is_some();
         assert!(ring.world.run_until(PATIENCE, || waits(&ring)), "it has begun");
         ring.kill(1);
         ring.world.run_until(Duration::from_secs(60), || false);
@@ -127,7 +127,7 @@ fn ring_with_two_removals(seed: u64, removed: [usize; 2]) -> SimRing {
     removed.into_iter().for_each(|machine| ring.kill(machine));
     ring.agree();
     let now = removal::now(ring.node(0));
-    ring.node(0).members().expect("joined").with_gossip(|gossip| {
+    ring.node(0).messenger().expect("joined").with_gossip(|gossip| {
         for (address, host_id) in &told {
             let generation = gossip.peers().get(address).expect("known").state.generation;
             gossip.advertise_removing(*address, host_id, &coordinator, generation, now).expect("known");
@@ -161,8 +161,8 @@ fn two_removals_at_once_do_not_wait_for_each_other() {
     let ring = ring_with_two_removals(67, [1, 2]);
     let waiting: BTreeSet<_> = [0, 3, 4].map(|machine| ring.address(machine)).into();
     let (address, begun) = (ring.address(1), ring.node(0).env.now());
-    ring.node(0).joined.movements.state().removal = Some(Removal { address, token: 0, begun, waiting });
-    let has_all = || ring.node(0).joined.movements.state().removal.as_ref().is_some_and(|one| one.waiting.is_empty());
+    ring.node(0).membership_state.movements.state().removal = Some(Removal { address, token: 0, begun, waiting });
+    let has_all = || ring.node(0).membership_state.movements.state().removal.as_ref().is_some_and(|one| one.waiting.is_empty());
     assert!(ring.world.run_until(PATIENCE, has_all), "{}", removal::status(ring.node(0)));
 }
 
@@ -173,10 +173,10 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     let mut ring = ring_with_a_removal(65);
     let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
     assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
-    removal::confirmed(ring.node(0), ring.address(1));
+    removal::confirm_replication(ring.node(0), ring.address(1));
     ring.kill(1);
     ring.world.run_for(Duration::from_secs(60));
-    let removal = ring.node(0).joined.movements.state().removal.clone().expect("it waits");
+    let removal = ring.node(0).membership_state.movements.state().removal.clone().expect("it waits");
     assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
 }
 
@@ -209,7 +209,7 @@ fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
             let value = gossip.local.state().value(ApplicationState::RemovalCoordinator);
             value.map(str::len)
         };
-        ring.node(0).members().expect("joined").with_gossip(told)
+        ring.node(0).messenger().expect("joined").with_gossip(told)
     };
     assert!(ring.world.run_until(PATIENCE, || count() == 1), "the first one has ended");
     assert!(intent().is_some_and(|told| told > 0), "the others are told of the second one");

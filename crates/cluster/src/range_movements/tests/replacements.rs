@@ -25,7 +25,7 @@ fn a_dead_node_is_replaced() {
     check_replicas(&ring, &[0]);
     let forgotten = |machine: usize| {
         ring.node(machine)
-            .members()
+            .messenger()
             .expect("joined")
             .with_gossip(|gossip| !gossip.peers().contains_key(&ring.address(2)))
     };
@@ -54,7 +54,7 @@ fn a_dead_node_whose_clock_was_ahead_is_replaced() {
     check_replicas(&ring, &[0]);
     // its later starts come after this one, whoever answers them
     let told = |ring: &SimRing| {
-        let members = ring.node(3).members().expect("joined");
+        let members = ring.node(3).messenger().expect("joined");
         members.with_gossip(|gossip| i64::from(gossip.local.state().generation))
     };
     let before = told(&ring);

@@ -13,7 +13,7 @@ fn check_reads(ring: &SimRing, through: usize) {
 
 /// The status that a machine tells of itself; None: it has told none.
 fn told_status(ring: &SimRing, machine: usize) -> Option<::gossip::Status> {
-    let members = ring.node(machine).members();
+    let members = ring.node(machine).messenger();
     members.and_then(|members| members.with_gossip(|gossip| ::gossip::Status::of(gossip.local.state())))
 }
 

@@ -11,8 +11,8 @@ use storage::token_ranges::TokenRanges;
 
 use crate::node::Node;
 use crate::repair::ranges;
-use crate::repairs::Participation;
-use crate::repairs::sessions::LocalSession;
+use crate::repair_state::Participation;
+use crate::repair_state::sessions::LocalSession;
 
 /// Longest time for which it is tried to get the SSTables of a table
 /// (`cassandra.acquire_retry_seconds`).

@@ -19,8 +19,8 @@ use super::now_seconds;
 use crate::node::Node;
 use crate::repair::messages::is_up;
 use crate::repair::ranges;
-use crate::repairs::options::RepairOptions;
-use crate::repairs::sessions::{LocalSession, TABLE};
+use crate::repair_state::options::RepairOptions;
+use crate::repair_state::sessions::{LocalSession, TABLE};
 use crate::system_rows;
 
 /// Seconds of silence after which the other participants are asked
@@ -78,7 +78,7 @@ pub(crate) fn age(node: &Arc<Node>) {
 }
 
 fn ask(node: &Node, session: &LocalSession) {
-    let Some(messenger) = node.members() else { return };
+    let Some(messenger) = node.messenger() else { return };
     let others = session.participants.iter().filter(|one| **one != node.identity.broadcast && is_up(node, **one));
     for participant in others {
         messenger.tell(

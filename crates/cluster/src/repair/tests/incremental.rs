@@ -9,8 +9,8 @@ use storage::inherited::RepairState;
 
 use super::*;
 use crate::repair::sessions_admin::TableChoice;
-use crate::repairs::sessions::LocalSession;
-use crate::repairs::{Awaited, SESSIONS_MAX, Told};
+use crate::repair_state::sessions::LocalSession;
+use crate::repair_state::{RepairResultKey, SESSIONS_MAX, RepairResult};
 
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);
@@ -267,7 +267,7 @@ fn a_proposal_of_a_failed_session_is_answered() {
 }
 
 /// The vote of machine 1 that machine 0 waits for under a name, when machine 1 has been `asked`.
-fn vote_of(ring: &SimRing, what: Awaited, asked: impl FnOnce()) -> Option<bool> {
+fn vote_of(ring: &SimRing, what: RepairResultKey, asked: impl FnOnce()) -> Option<bool> {
     let mut told = ring.node(0).repairs.expect(what);
     asked();
     let mut vote = None;
@@ -275,7 +275,7 @@ fn vote_of(ring: &SimRing, what: Awaited, asked: impl FnOnce()) -> Option<bool> 
         vote = vote.take().or_else(|| told.try_recv().ok());
         vote.is_some()
     });
-    vote.map(|vote| matches!(vote, Told::Vote(true)))
+    vote.map(|vote| matches!(vote, RepairResult::Vote(true)))
 }
 
 /// The first answer may have been lost: the coordinator asks again.
@@ -299,12 +299,12 @@ fn a_participant_that_is_asked_again_answers_again() {
         participant::prepare(node, coordinator, prepare).expect("taken");
         let request = PrepareConsistent { session, coordinator, participants };
         let ask = || consistent::begin(node, request).expect("acknowledged");
-        assert_eq!(vote_of(&ring, Awaited::Prepared(session, participant), ask), Some(is_yes), "{state:?}");
+        assert_eq!(vote_of(&ring, RepairResultKey::Prepared(session, participant), ask), Some(is_yes), "{state:?}");
     }
     for (id, state) in [(4, SessionState::FinalizePromised), (5, SessionState::Finalized)] {
         let session = session_at(&ring, 1, id, state).id;
         let ask = || consistent::propose(node, coordinator, session).expect("acknowledged");
-        assert_eq!(vote_of(&ring, Awaited::Promised(session, participant), ask), Some(true), "{state:?}");
+        assert_eq!(vote_of(&ring, RepairResultKey::Promised(session, participant), ask), Some(true), "{state:?}");
     }
 }
 
@@ -330,7 +330,7 @@ fn a_session_that_there_is_no_room_for_has_failed() {
     assert_eq!(sessions(&ring, 1), [SessionState::Failed]);
     ring.world.run_for(Duration::from_secs(1));
     let ask = || consistent::begin(node, request).expect("acknowledged");
-    assert_eq!(vote_of(&ring, Awaited::Prepared([6; 16], participant), ask), Some(false));
+    assert_eq!(vote_of(&ring, RepairResultKey::Prepared([6; 16], participant), ask), Some(false));
 }
 
 /// A participant that has missed the good end asks for it. The answer waits for the disk: a crash
@@ -343,7 +343,7 @@ fn a_good_end_is_told_when_it_is_durable() {
     ring.world.disk(1).set_sync_delay(Duration::from_secs(30));
     assert_eq!(consistent::commit(ring.node(1), &id), Ok(true));
     let request = Request::new(Verb::StatusReq, id.to_vec(), Duration::from_secs(5)).silent();
-    ring.node(0).members().expect("it has joined").tell(ring.address(1), request);
+    ring.node(0).messenger().expect("it has joined").tell(ring.address(1), request);
     ring.world.run_for(Duration::from_secs(5));
     let state = || ring.node(0).repairs.sessions().get(&id).map(|session| session.state);
     assert_eq!(state(), Some(SessionState::FinalizePromised));
@@ -415,7 +415,7 @@ fn a_session_fails_a_day_after_its_coordinator_was_heard() {
     for (from, expected) in [(2, SessionState::Failed), (0, SessionState::Prepared)] {
         node.repairs.sessions().insert(old.id, old.clone());
         let status = Status { session: old.id, state: SessionState::Prepared };
-        consistent::hear_status(node, ring.address(from), &status).expect("taken");
+        consistent::receive_status(node, ring.address(from), &status).expect("taken");
         consistent::sweep::age(node);
         let state = node.repairs.sessions().get(&old.id).map(|session| session.state);
         assert_eq!(state, Some(expected), "machine {from} has told that it goes on");

@@ -10,7 +10,7 @@ use super::*;
 
 /// Validations at a machine have begun and do not go on while this is held.
 fn hold_validations(ring: &SimRing, machine: usize) -> OwnedSemaphorePermit {
-    let turns = Arc::clone(&ring.node(machine).repairs.turns.load().validations);
+    let turns = Arc::clone(&ring.node(machine).repairs.permits.load().validations);
     let all = u32::try_from(turns.available_permits()).expect("a few");
     turns.try_acquire_many_owned(all).expect("nothing is validated yet")
 }
@@ -82,7 +82,7 @@ fn a_validation_that_is_given_up_has_ended() {
     ring.kill(1);
     assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()), "{:?}", command.events(0));
     let validations = validations(&ring);
-    assert!(validations.iter().all(|record| record.course().end.is_some()), "{validations:?}");
+    assert!(validations.iter().all(|record| record.state().end.is_some()), "{validations:?}");
 }
 
 /// A request that comes again is acknowledged while its result may still be told, and refused when

@@ -5,7 +5,7 @@ use internode::payload::repair::consistent::SessionState;
 
 use super::incremental::{incremental, settle, states};
 use super::*;
-use crate::repairs::records::{Step, Subject};
+use crate::repair_state::records::{Step, Subject};
 
 /// Runs a repair through machine 0 until a condition holds, and truncates the table on a machine
 /// then. Gives the events of the repair, which has ended.
@@ -83,7 +83,7 @@ fn a_repair_that_is_to_end_begins_no_stream() {
     let command = node.start_repair("ks", full()).expect("begun").expect("there are other replicas");
     let is_compared = || {
         let jobs = node.repairs.records.of(Subject::Job);
-        jobs.iter().any(|job| job.course().at(Step::ValidationComplete).is_some())
+        jobs.iter().any(|job| job.state().at(Step::ValidationComplete).is_some())
     };
     assert!(ring.world.run_until(REPAIR_MAX, is_compared), "{:?}", command.events(0));
     command.cancel(WHY);

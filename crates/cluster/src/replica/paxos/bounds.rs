@@ -157,6 +157,6 @@ impl Replica {
     }
 
     async fn log_histories(&self, rows: Vec<Mutation>) -> Result<(), WriteError> {
-        if rows.is_empty() { Ok(()) } else { self.apply_and_log(&rows, crate::stripes::Held::new()).await }
+        if rows.is_empty() { Ok(()) } else { self.apply_and_log(&rows, crate::stripes::StripeGuards::new()).await }
     }
 }

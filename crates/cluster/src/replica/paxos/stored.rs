@@ -62,7 +62,7 @@ pub(super) fn state(
     row: Option<&Row>,
     table: &Arc<TableMetadata>,
     key: &DecoratedKey,
-    at: Moment,
+    at: PaxosReadContext,
 ) -> Result<State, ReadError> {
     let columns = Columns { paxos, row };
     let promise = |name: &str| -> Result<Ballot, ReadError> {
@@ -83,7 +83,7 @@ pub(super) fn state(
 
 /// The moment as of which a state is read, and what counts then.
 #[derive(Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct PaxosReadContext {
     /// The ballot of the request.
     pub ballot: Ballot,
     /// How states expire.
@@ -93,7 +93,7 @@ pub(super) struct Moment {
 }
 
 /// Whether a ballot's cell no longer counts.
-fn is_expired(cell: &Cell, table: &TableMetadata, at: Moment) -> bool {
+fn is_expired(cell: &Cell, table: &TableMetadata, at: PaxosReadContext) -> bool {
     let gc_grace = i64::from(table.params.gc_grace_seconds);
     let end = match at.purging {
         PaxosPurging::Legacy | PaxosPurging::GcGrace if gc_grace > 0 => {
@@ -125,7 +125,7 @@ pub(super) fn oldest(purging: PaxosPurging, gc_grace_seconds: Option<i32>, now: 
 
 /// How rows are written.
 #[derive(Clone)]
-pub(super) struct Writing {
+pub(super) struct PaxosWriteContext {
     /// `system.paxos`
     pub paxos: Arc<TableMetadata>,
     /// The messaging version in which updates are stored.
@@ -138,7 +138,7 @@ pub(super) struct Writing {
 
 /// The row that keeps a promise, to a write or to a read.
 pub(super) fn promise(
-    writing: &Writing,
+    writing: &PaxosWriteContext,
     table: &TableMetadata,
     key: &DecoratedKey,
     ballot: Ballot,
@@ -150,7 +150,7 @@ pub(super) fn promise(
 }
 
 /// The row that keeps what was accepted.
-pub(super) fn proposal(writing: &Writing, proposal: &Commit) -> Mutation {
+pub(super) fn proposal(writing: &PaxosWriteContext, proposal: &Commit) -> Mutation {
     let (update, ballot) = (&proposal.update, proposal.ballot);
     let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
     row.set("proposal_ballot", Bytes::copy_from_slice(ballot.bytes()))
@@ -160,7 +160,7 @@ pub(super) fn proposal(writing: &Writing, proposal: &Commit) -> Mutation {
 }
 
 /// The row that keeps what was committed.
-pub(super) fn commit(writing: &Writing, commit: &Commit) -> Mutation {
+pub(super) fn commit(writing: &PaxosWriteContext, commit: &Commit) -> Mutation {
     let (update, ballot) = (&commit.update, commit.ballot);
     let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
     row.delete("proposal_ballot")
@@ -198,7 +198,7 @@ struct PaxosRow {
 }
 
 impl PaxosRow {
-    fn new(writing: &Writing, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
+    fn new(writing: &PaxosWriteContext, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
         let ttl = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).clamp(TTL_MIN, TTL_MAX);
         Self {
             update: PartitionUpdate::new(Arc::clone(&writing.paxos), writing.paxos.decorate(key.key.clone())),

@@ -14,7 +14,7 @@ use rows::{PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
-use super::stored::Moment;
+use super::stored::PaxosReadContext;
 use super::{READ_MAX, first_row, stored};
 use crate::replica::Replica;
 use crate::replica::apply::WriteError;
@@ -58,7 +58,7 @@ impl Replica {
         // the stored state decides, whatever its age, as in Cassandra: a commit that has expired
         // beside a promise that is stored would be completed again by each repair, and its state
         // would never go. Nothing has expired at the time of this ballot.
-        let at = Moment { ballot: Ballot::NONE, purging: **self.paxos_purging.load(), oldest: i64::MIN };
+        let at = PaxosReadContext { ballot: Ballot::NONE, purging: **self.paxos_purging.load(), oldest: i64::MIN };
         let build = move |stream: &mut dyn PartitionStream| -> Result<Page, ReadError> {
             let mut page = Page { found: Vec::new(), next: None };
             let mut passed = 0;

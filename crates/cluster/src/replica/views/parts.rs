@@ -43,10 +43,10 @@ use storage::received::{TruncationEpoch, TruncationEffect};
 use storage::{Engine, StorageError};
 use tokio::sync::RwLock;
 
-use super::{Divided, Routes, divide, lock, settle, write_error};
+use super::{DividedViewChanges, ViewRouter, divide, lock, settle, write_error};
 use crate::replica::Replica;
 use crate::replica::apply::WriteError;
-use crate::stripes::{Held, Stripes};
+use crate::stripes::{StripeGuards, Stripes};
 
 /// Most rows of a part.
 const ROWS_AT_ONCE: usize = 256;
@@ -60,11 +60,11 @@ const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Parts {
     env: Env,
     engine: Arc<Engine>,
-    routes: Option<Arc<dyn Routes>>,
+    routes: Option<Arc<dyn ViewRouter>>,
     gate: Arc<RwLock<()>>,
     locks: Arc<Stripes>,
     /// The updates that are not applied yet, or not as a whole.
-    left: VecDeque<Left>,
+    left: VecDeque<RemainingUpdate>,
     /// The log position up to which parts were applied; None: nothing was logged.
     position: Option<LogPosition>,
 }
@@ -77,7 +77,7 @@ impl Replica {
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        held: Held,
+        held: StripeGuards,
     ) -> Result<Option<LogPosition>, WriteError> {
         match self.apply_encoded(mutations, encoded, held).await {
             Err(error) if self.takes_in_parts(mutations, &error) => Box::pin(self.apply_in_parts(mutations)).await,
@@ -121,7 +121,7 @@ impl Replica {
             routes: self.views.routes.get().cloned(),
             gate: Arc::clone(&self.views.gate),
             locks: Arc::clone(&self.views.locks),
-            left: updates.map(|update| Left::of(update.clone(), &views, self.engine.truncation_epoch())).collect(),
+            left: updates.map(|update| RemainingUpdate::of(update.clone(), &views, self.engine.truncation_epoch())).collect(),
             position: None,
         }
     }
@@ -139,7 +139,7 @@ impl Replica {
     fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         let (views, begun) = (self.engine.views(), self.engine.truncation_epoch());
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
-            let mut left = Left::of(update.clone(), &views, begun);
+            let mut left = RemainingUpdate::of(update.clone(), &views, begun);
             while !left.is_over() {
                 let views = self.engine.views();
                 let _locked = self.try_lock_base(update.table.id, &update.key.key).ok_or(StorageError::Busy)?;
@@ -148,7 +148,7 @@ impl Replica {
                     TruncationEffect::Begun => return Err(StorageError::Busy.into()),
                     TruncationEffect::Removed => break,
                 }
-                let here = Here { engine: &self.engine, routes: self.views.routes.get(), views: &views };
+                let here = ApplyTarget { engine: &self.engine, routes: self.views.routes.get(), views: &views };
                 match left.apply_next(here) {
                     Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
                     applied => applied?,
@@ -184,7 +184,7 @@ impl Parts {
         }
         let (engine, routes) = (Arc::clone(&self.engine), self.routes.clone());
         let job = move || {
-            let applied = left.apply_next(Here { engine: &engine, routes: routes.as_ref(), views: &views });
+            let applied = left.apply_next(ApplyTarget { engine: &engine, routes: routes.as_ref(), views: &views });
             drop(locked);
             (left, applied)
         };
@@ -216,7 +216,7 @@ enum Phase {
 }
 
 /// The rest of an update that is applied in parts.
-struct Left {
+struct RemainingUpdate {
     /// The moment at which the first part was due. A TRUNCATE that comes later removes all of the
     /// update.
     begun: TruncationEpoch,
@@ -235,7 +235,7 @@ struct Left {
     position: Option<LogPosition>,
 }
 
-impl Left {
+impl RemainingUpdate {
     /// The rest of an update of which nothing is applied yet.
     fn of(mut update: PartitionUpdate, views: &BaseViews, begun: TruncationEpoch) -> Self {
         let has_views = views.of_base(update.table.id).is_some();
@@ -265,7 +265,7 @@ impl Left {
 
     /// Applies the next part. The caller holds the lock of the partition, and may wait for the
     /// disk. Where the part is refused nothing of it was applied.
-    fn apply_next(&mut self, here: Here<'_>) -> Result<(), WriteError> {
+    fn apply_next(&mut self, here: ApplyTarget<'_>) -> Result<(), WriteError> {
         match self.phase {
             Phase::Rows => {
                 let end = self.rows.len().min(self.passed + self.at_once);
@@ -300,7 +300,7 @@ impl Left {
 
     /// Applies rows of the partition as one group. False: they are too many for one, and nothing
     /// was applied; fewer are taken from now on.
-    fn apply_rows(&mut self, here: Here<'_>, rows: Vec<Row>) -> Result<bool, WriteError> {
+    fn apply_rows(&mut self, here: ApplyTarget<'_>, rows: Vec<Row>) -> Result<bool, WriteError> {
         let count = rows.len();
         if count == 0 {
             return Ok(true);
@@ -369,13 +369,13 @@ fn under_deletions(update: &PartitionUpdate, rows: Vec<Row>) -> Vec<Row> {
 
 /// The place where parts are applied.
 #[derive(Clone, Copy)]
-struct Here<'h> {
+struct ApplyTarget<'h> {
     engine: &'h Engine,
-    routes: Option<&'h Arc<dyn Routes>>,
+    routes: Option<&'h Arc<dyn ViewRouter>>,
     views: &'h BaseViews,
 }
 
-impl Here<'_> {
+impl ApplyTarget<'_> {
     /// Applies an update with the changes of views that follow from it, as one group. A single row
     /// that is too large is tried again: first without the values of entries that end, which nobody
     /// reads any more, then without one entry, two, and so on ([`take_out`]).
@@ -393,7 +393,7 @@ impl Here<'_> {
         let (mut group, mut remotes) = (Vec::new(), Vec::new());
         for change in changes {
             // each view by itself: the record of what goes to others is one mutation
-            let Divided { mut here, remote } = divide(routes, vec![change]);
+            let DividedViewChanges { mut here, remote } = divide(routes, vec![change]);
             let settled = here.iter_mut().try_for_each(|change| settle(engine, change, now, &context));
             settled.map_err(WriteError::Read)?;
             group.extend(here.into_iter().flat_map(ViewChange::into_mutations));

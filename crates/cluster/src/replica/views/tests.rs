@@ -9,7 +9,7 @@ use rows::{DeletionTime, Mutation, PartitionUpdate};
 use storage::StorageError;
 
 use crate::replica::apply::{WhenBusy, WriteError};
-use crate::stripes::Held;
+use crate::stripes::StripeGuards;
 use crate::system_rows::{self, SystemRow};
 use crate::testing::views::{keyspace_of_notes, keyspace_with_view, notes, show_everything, with_keyspace};
 use crate::testing::{SimNode, poll, table};
@@ -34,7 +34,7 @@ fn a_wide_write_ends_though_nobody_waits_for_it() {
     let counts = || (machine.count("ks", "t"), machine.count("ks", "by_v"));
     let base = table("ks", "t");
     let write = |c: i32, timestamp: i64| {
-        machine.sim.block_on(machine.node.replica.apply(&[row(c, timestamp)], Held::new())).expect("applied");
+        machine.sim.block_on(machine.node.replica.apply(&[row(c, timestamp)], StripeGuards::new())).expect("applied");
     };
     (0..ROWS).for_each(|c| write(c, 10));
     assert_eq!(counts(), (ROWS as usize, ROWS as usize));
@@ -42,7 +42,7 @@ fn a_wide_write_ends_though_nobody_waits_for_it() {
     let mut update = PartitionUpdate::new(Arc::clone(&base), key);
     update.deletion = DeletionTime::new(20, machine.node.env.clock.now_seconds());
     let deletion = [Mutation::of(update)];
-    assert!(poll(pin!(machine.node.replica.apply(&deletion, Held::new()))).is_pending(), "a job reads the rows");
+    assert!(poll(pin!(machine.node.replica.apply(&deletion, StripeGuards::new()))).is_pending(), "a job reads the rows");
     // the future is dropped
     assert_eq!(counts(), (ROWS as usize, ROWS as usize));
     machine.sim.run_until_idle();
@@ -62,7 +62,7 @@ fn a_truncation_that_waits_for_a_wide_write_lets_others_pass() {
         for c in 0..5 {
             node.env.sleep(Duration::from_millis(400)).await;
             let write = [row(c, 10)];
-            let applied = node.env.timeout(node.timeouts().write, node.replica.apply(&write, Held::new())).await;
+            let applied = node.env.timeout(node.timeouts().write, node.replica.apply(&write, StripeGuards::new())).await;
             applied.expect("in time").expect("applied");
         }
         assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (5, 5));
@@ -80,7 +80,7 @@ fn a_write_that_waits_for_the_log_leaves_the_gate_to_a_truncation() {
     let node = &machine.node;
     machine.fill_log();
     let write = [row(1, 10)];
-    let mut applied = pin!(node.replica.apply_admitted(&write, &[], Held::new(), WhenBusy::Waits));
+    let mut applied = pin!(node.replica.apply_admitted(&write, &[], StripeGuards::new(), WhenBusy::Waits));
     assert!(poll(applied.as_mut()).is_pending(), "there is no room");
     assert!(Arc::clone(&node.replica.views.gate).try_write_owned().is_ok(), "the write has passed the gate");
     machine.sim.block_on(applied).expect("applied");
@@ -93,7 +93,7 @@ fn a_write_that_waits_for_the_log_leaves_the_gate_to_a_truncation() {
 fn a_truncation_ends_with_its_views_though_nobody_waits_for_it() {
     let machine = with_view();
     let node = &machine.node;
-    machine.sim.block_on(node.replica.apply(&[row(1, 10)], Held::new())).expect("applied");
+    machine.sim.block_on(node.replica.apply(&[row(1, 10)], StripeGuards::new())).expect("applied");
     let given_up = node.env.timeout(Duration::from_millis(1), node.truncate("ks", "t"));
     assert!(machine.sim.block_on(given_up).is_err(), "its client goes away");
     machine.sim.block_on(node.env.sleep(Duration::from_secs(5)));
@@ -113,7 +113,7 @@ fn with_notes(written: Vec<Mutation>) -> SimNode {
     let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
     let mut update = PartitionUpdate::new(notes(), written[0].key.clone());
     written.into_iter().flat_map(|one| one.updates).flat_map(|one| one.rows).for_each(|row| update.add_row(row));
-    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(update)], Held::new())).expect("applied");
+    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(update)], StripeGuards::new())).expect("applied");
     machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
     let machine = machine.after_power_cut_with(32 << 10);
     show_everything(&machine.node.engine);
@@ -148,7 +148,7 @@ fn a_commit_is_applied_in_parts() {
     assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
     let deletion = deletion_of_notes(&machine);
     let deletions = [Mutation::of(deletion.clone())];
-    let refused = machine.sim.block_on(machine.node.replica.apply(&deletions, Held::new()));
+    let refused = machine.sim.block_on(machine.node.replica.apply(&deletions, StripeGuards::new()));
     assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
     commit(&machine, deletion);
     assert_eq!(notes_of(&machine), (0, 0));
@@ -163,7 +163,7 @@ fn a_late_deletion_of_many_newer_rows_is_applied_in_parts() {
     let mut late = deletion_of_notes(&machine);
     late.deletion.marked_for_delete_at = 5;
     let late = [Mutation::of(late)];
-    machine.sim.block_on(machine.node.replica.apply_or_in_parts(&late, &[], Held::new())).expect("applied");
+    machine.sim.block_on(machine.node.replica.apply_or_in_parts(&late, &[], StripeGuards::new())).expect("applied");
     assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
 }
 
@@ -186,7 +186,7 @@ fn base_and_view_agree_behind_each_part() {
             for (c, v) in [(1, 8), (ROWS - 1, 9)] {
                 machine
                     .sim
-                    .block_on(machine.node.replica.apply(&[note(c, v, 0, later)], Held::new()))
+                    .block_on(machine.node.replica.apply(&[note(c, v, 0, later)], StripeGuards::new()))
                     .expect("applied");
             }
         }
@@ -232,7 +232,7 @@ fn an_entry_that_the_log_does_not_take_is_left_out_of_a_commit() {
     let machine = with_notes(vec![note(1, 7, 40 << 10, 10), note(2, 7, 10, 10)]);
     assert_eq!(notes_of(&machine), (2, 2));
     let moved = |v: i32| note(1, v, 0, machine.node.env.clock.now_micros()).updates.remove(0);
-    let refused = machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(moved(8))], Held::new()));
+    let refused = machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(moved(8))], StripeGuards::new()));
     assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
     for v in [8, 9] {
         commit(&machine, moved(v));
@@ -259,7 +259,7 @@ fn a_write_that_meets_a_new_view_takes_its_lock() {
     wide.updates[0].deletion = DeletionTime::new(20, node.env.clock.now_seconds());
     let note = SystemRow::new(&notes(), &[&key], &[&1_i32.to_be_bytes()], 20, None);
     let write = [wide, note.set("v", key.to_vec()).finish()];
-    let mut applied = pin!(node.replica.apply(&write, Held::new()));
+    let mut applied = pin!(node.replica.apply(&write, StripeGuards::new()));
     assert!(poll(applied.as_mut()).is_pending(), "a job reads the rows");
     let changed =
         storage::schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(of(&["shown"]))));

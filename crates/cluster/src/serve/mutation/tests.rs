@@ -51,7 +51,7 @@ fn what_is_of_a_schema_of_the_future_is_refused_by_its_reason() {
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     let schema = ring.node(1).schema();
     let table = schema.table("ks", "t").expect("created");
-    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let ask = |verb: Verb, payload: Vec<u8>| {
         let request = Request::new(verb, payload, Duration::from_secs(5));
         ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
@@ -90,7 +90,7 @@ fn a_range_that_ends_at_null_is_refused() {
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     let schema = ring.node(1).schema();
     let table = schema.table("ks", "t").expect("created");
-    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let delete = |end: Option<i32>| {
         let bytes = |number: i32| Bytes::copy_from_slice(&number.to_be_bytes());
         let mut update = PartitionUpdate::new(Arc::clone(table), table.decorate(bytes(1)));
@@ -112,7 +112,7 @@ fn a_row_of_a_view_that_no_file_can_hold_is_left_out() {
     let ring = SimRing::new(73, &["dc1", "dc1"]);
     create_on(&ring, &keyspace_with_view("2"));
     let schema = ring.node(1).schema();
-    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let write = |name: &str| {
         let table = schema.table("ks", name).expect("created");
         let key = table.decorate(Bytes::from(vec![0; KEY_BYTES_MAX + 1]));

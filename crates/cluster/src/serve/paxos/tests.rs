@@ -38,7 +38,7 @@ impl Lab {
     }
 
     fn ask(&self, verb: Verb, payload: Vec<u8>) -> Result<Bytes, Unanswered> {
-        let messenger = self.ring.node(0).members().expect("it has joined").clone();
+        let messenger = self.ring.node(0).messenger().expect("it has joined").clone();
         let pending = messenger.request(self.ring.address(1), Request::new(verb, payload, LIFE));
         self.ring.world.block_on(pending).map(|envelope| envelope.payload)
     }
@@ -235,7 +235,7 @@ fn what_is_not_here_is_refused() {
 #[test]
 fn a_repair_leaves_its_bounds() {
     let mut lab = Lab::new("3");
-    let state = lab.ring.node(0).members().expect("joined").with_gossip(|gossip| gossip.local.state().clone());
+    let state = lab.ring.node(0).messenger().expect("joined").with_gossip(|gossip| gossip.local.state().clone());
     let key = lab.write(lab.ballot(0), 1).update.key;
     let ranges = vec![Tokens { start: Token(key.token.0 - 1), end: key.token }];
     let far = lab.prepare(lab.ballot(3_600_000_000), true);

@@ -35,7 +35,7 @@ fn request(ring: &SimRing, range: PartitionRange) -> ReadRequest {
 
 /// Asks a node from the first one.
 fn ask(ring: &SimRing, machine: usize, request: Request) -> Result<Bytes, Unanswered> {
-    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let pending = messenger.request(ring.address(machine), request);
     ring.world.block_on(pending).map(|envelope| envelope.payload)
 }

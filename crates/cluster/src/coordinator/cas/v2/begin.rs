@@ -16,18 +16,18 @@ use internode::payload::paxos::{Ballot, Commit};
 use internode::payload::read_request::ReadRequest;
 
 use super::electors::Electors;
-use super::found::Found;
-use super::gathering::Outcome;
-use super::prepare::{Attempt, Ended};
-use super::propose::Proposed;
+use super::promised_partition::PromisedPartition;
+use super::promise_tally::Outcome;
+use super::prepare::{Attempt, RoundEnd};
+use super::propose::ProposalOutcome;
 use crate::cas_metrics::CasFigures;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::RequestError;
 use crate::node::Node;
-use crate::paxos::Circumstances;
+use crate::paxos::ContentionInputs;
 
 /// A statement that has begun.
-pub(super) struct Begun {
+pub(super) struct StartedRound {
     /// The replicas that decide.
     pub electors: Electors,
     /// The ballot that the replicas have promised, or with which they permit the read.
@@ -37,7 +37,7 @@ pub(super) struct Begun {
     /// Whether the read is linearizable without a proposal.
     pub is_linearizable: bool,
     /// The partition as they have it.
-    pub found: Arc<Found>,
+    pub found: Arc<PromisedPartition>,
 }
 
 impl Agreement<'_> {
@@ -47,12 +47,12 @@ impl Agreement<'_> {
         question: &Arc<ReadRequest>,
         is_for_write: bool,
         takes_permission: bool,
-    ) -> Result<Begun, RequestError> {
+    ) -> Result<StartedRound, RequestError> {
         let mut electors = self.electors()?;
         let mut commit: Option<Commit> = None;
         loop {
-            if self.rest_of_all().is_zero() {
-                return Err(self.out_of_time_at(electors.plan.required));
+            if self.total_time_left().is_zero() {
+                return Err(self.contention_timeout_at(electors.plan.required));
             }
             let ballot = self.node.next_ballot(self.floor, self.cas.serial);
             let taken = commit.take();
@@ -66,7 +66,7 @@ impl Agreement<'_> {
             };
             let ended = self.prepare_with(&attempt).await?;
             self.raise_floor(ballot);
-            let Ended::With { outcome, data, latest } = ended else {
+            let RoundEnd::With { outcome, data, latest } = ended else {
                 electors = self.electors()?;
                 continue;
             };
@@ -74,19 +74,19 @@ impl Agreement<'_> {
             match *outcome {
                 Outcome::Ready { is_promised, is_linearizable } => {
                     let data = data.into_iter().map(|(id, data)| (electors.contact(id), data)).collect();
-                    let found = Arc::new(Found::new(data, question));
-                    return Ok(Begun { electors, ballot, is_promised, is_linearizable, found });
+                    let found = Arc::new(PromisedPartition::new(data, question));
+                    return Ok(StartedRound { electors, ballot, is_promised, is_linearizable, found });
                 }
-                Outcome::Superseded(_) => self.give_way(OVERTAKEN, &electors).await?,
+                Outcome::Superseded(_) => self.back_off_by_strategy(OVERTAKEN, &electors).await?,
                 Outcome::Unfinished(accepted) => {
                     self.trace(|| format!("Finishing incomplete paxos round {}", accepted.ballot));
                     self.figures.unfinished_commits.add(1);
                     let again = Commit { ballot, update: accepted.update };
                     match self.propose_to(&electors, &again, false).await? {
-                        Proposed::Accepted => commit = Some(again),
-                        Proposed::Superseded(by) => {
+                        ProposalOutcome::Accepted => commit = Some(again),
+                        ProposalOutcome::Superseded(by) => {
                             self.raise_floor(by);
-                            self.give_way(OVERTAKEN, &electors).await?;
+                            self.back_off_by_strategy(OVERTAKEN, &electors).await?;
                         }
                     }
                 }
@@ -106,19 +106,19 @@ impl Agreement<'_> {
 
     /// Makes way for another statement, for a time that `paxos_contention_*` say. Refused where the
     /// statement would have no time left.
-    pub(super) async fn give_way(&mut self, line: &str, electors: &Electors) -> Result<(), RequestError> {
+    pub(super) async fn back_off_by_strategy(&mut self, line: &str, electors: &Electors) -> Result<(), RequestError> {
         self.trace(|| line.to_owned());
         self.contentions += 1;
         let wait = Duration::from_micros(self.node.paxos().contention.wait(self.contentions, self.node));
-        if wait >= self.rest_of_all() {
-            return Err(self.out_of_time_at(electors.plan.required));
+        if wait >= self.total_time_left() {
+            return Err(self.contention_timeout_at(electors.plan.required));
         }
         self.node.env.sleep(wait).await;
         Ok(())
     }
 }
 
-impl Circumstances for Node {
+impl ContentionInputs for Node {
     fn reads(&self, percentile: f64) -> u64 {
         latency(&self.cas.read, percentile)
     }

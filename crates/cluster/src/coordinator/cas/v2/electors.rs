@@ -9,7 +9,7 @@ use ring::{EndpointId, PromisePlan, Ring};
 use storage::StorageError;
 use types::{Consistency, WriteKind};
 
-use crate::coordinator::answers::Answers;
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::contacts::Contact;
 use crate::coordinator::error::RequestError;
@@ -43,7 +43,7 @@ impl Agreement<'_> {
         let (ring, super::Cas { table, key, serial, .. }) = (self.node.ring(), self.cas);
         let unknown = || {
             let error = StorageError::UnknownTable { table: table.keyspace.clone() };
-            RequestError::of_write(error.into(), Answers::of_one(serial, WriteKind::Cas))
+            RequestError::of_write(error.into(), WriteAnswers::of_one(serial, WriteKind::Cas))
         };
         let plan = {
             let placement = placement(&ring, &table.keyspace)?.ok_or_else(unknown)?;

@@ -24,14 +24,14 @@ use internode::payload::read_response::{Data, ReadResponse};
 use ring::EndpointId;
 use types::{FailureReason, ReplicaFailure};
 
-use super::asking::TooFew;
+use super::replica_requests::TooFew;
 use super::electors::Electors;
-use super::gathering::{Gathering, Numbers, Outcome, Promise};
+use super::promise_tally::{PromiseTally, RoundSize, Outcome, Promise};
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::RequestError;
 use crate::paxos::OnViolation;
 use crate::replica::apply::{WriteError, within};
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 /// How long a round waits for promises that it does not need.
 const LATE_PROMISES_MAX: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub(super) struct Attempt<'a> {
 }
 
 /// The end of a round.
-pub(super) enum Ended {
+pub(super) enum RoundEnd {
     /// The promises decide.
     With {
         /// The step that follows.
@@ -68,79 +68,79 @@ pub(super) enum Ended {
 }
 
 /// The answer of a replica within a round.
-enum Heard {
+enum ReplicaAnswer {
     Promise(Box<PrepareV2Answer>),
     Refreshed(Option<Ballot>),
 }
 
-type Hearing<'a> = Pin<Box<dyn Future<Output = (EndpointId, Result<Heard, FailureReason>)> + 'a>>;
+type PendingReplicaAnswer<'a> = Pin<Box<dyn Future<Output = (EndpointId, Result<ReplicaAnswer, FailureReason>)> + 'a>>;
 
 impl Agreement<'_> {
     /// Asks the replicas to promise a ballot. Done when they decide, or too many have failed.
-    pub(super) async fn prepare_with(&self, attempt: &Attempt<'_>) -> Result<Ended, RequestError> {
+    pub(super) async fn prepare_with(&self, attempt: &Attempt<'_>) -> Result<RoundEnd, RequestError> {
         self.trace(|| match attempt.commit {
             None => format!("Preparing {} with read", attempt.ballot),
             Some(commit) => format!("Committing {}; Preparing {}", commit.ballot, attempt.ballot),
         });
         let electors = attempt.electors;
         let (required, asked) = (electors.plan.required as usize, electors.plan.live.len());
-        let numbers = Numbers { asked, required, takes_permission: attempt.takes_permission };
+        let numbers = RoundSize { asked, required, takes_permission: attempt.takes_permission };
         let none = Commit::none(Arc::clone(self.cas.table), self.cas.key.clone());
-        let mut gathering = Gathering::new(numbers, none);
+        let mut tally = PromiseTally::new(numbers, none);
         let mut failures = Vec::new();
-        let mut waiting: FuturesUnordered<Hearing<'_>> =
+        let mut waiting: FuturesUnordered<PendingReplicaAnswer<'_>> =
             electors.plan.live.iter().map(|id| self.ask_to_promise(attempt, *id)).collect();
         loop {
-            let heard = within(&self.node.env, self.rest_of_all(), waiting.next()).await.flatten();
+            let heard = within(&self.node.env, self.total_time_left(), waiting.next()).await.flatten();
             let outcome = match heard {
                 None => {
-                    let received = gathering.heard();
+                    let received = tally.heard();
                     return Err(self.too_few(TooFew { received, asked, required, failures }));
                 }
-                Some((from, Ok(Heard::Refreshed(superseded_by)))) => gathering.refreshed(from, superseded_by),
-                Some((from, Ok(Heard::Promise(answer)))) => match *answer {
+                Some((from, Ok(ReplicaAnswer::Refreshed(superseded_by)))) => tally.refreshed(from, superseded_by),
+                Some((from, Ok(ReplicaAnswer::Promise(answer)))) => match *answer {
                     PrepareV2Answer::Rejected { superseded_by } => Some(Outcome::Superseded(superseded_by)),
                     PrepareV2Answer::Permitted(mut permission) => {
                         if self.decide_others(&mut permission, electors) {
-                            return Ok(Ended::OtherElectors);
+                            return Ok(RoundEnd::OtherElectors);
                         }
                         match promise_of(*permission, electors.reads(from)) {
-                            Some(promise) => gathering.hear(from, promise),
+                            Some(promise) => tally.add_promise(from, promise),
                             None => {
                                 let (endpoint, reason) = (electors.contact(from).address, FailureReason::Unknown);
                                 tracing::warn!(peer = %endpoint, "a promise comes without what was to be read");
                                 failures.push(ReplicaFailure { endpoint, reason });
-                                gathering.fail()
+                                tally.fail()
                             }
                         }
                     }
                 },
                 Some((from, Err(reason))) => {
                     failures.push(ReplicaFailure { endpoint: electors.contact(from).address, reason });
-                    gathering.fail()
+                    tally.fail()
                 }
             };
             // sent also where the round has ended: the next one finds the commit then
-            let lacking = gathering.take_lacking();
+            let lacking = tally.take_lacking();
             if !lacking.is_empty() {
                 self.trace(|| "Repairing replicas that missed the most recent commit".to_owned());
-                let refresh = Refresh { promised: attempt.ballot, missing: gathering.committed().clone() };
+                let refresh = Refresh { promised: attempt.ballot, missing: tally.committed().clone() };
                 let refresh = Arc::new(refresh);
                 waiting.extend(lacking.into_iter().map(|id| self.ask_to_refresh(electors, &refresh, id)));
             }
             match outcome {
                 None => {}
                 Some(Outcome::Failed) => {
-                    let received = gathering.heard();
+                    let received = tally.heard();
                     return Err(self.too_few(TooFew { received, asked, required, failures }));
                 }
                 Some(outcome) => {
-                    self.check_linearizability(attempt, &mut gathering, &mut waiting).await?;
+                    self.check_linearizability(attempt, &mut tally, &mut waiting).await?;
                     let latest = match &outcome {
-                        Outcome::Superseded(by) => gathering.latest().latest(*by),
-                        _ => gathering.latest(),
+                        Outcome::Superseded(by) => tally.latest().latest(*by),
+                        _ => tally.latest(),
                     };
-                    return Ok(Ended::With { outcome: Box::new(outcome), data: gathering.data, latest });
+                    return Ok(RoundEnd::With { outcome: Box::new(outcome), data: tally.data, latest });
                 }
             }
         }
@@ -153,36 +153,36 @@ impl Agreement<'_> {
     async fn check_linearizability(
         &self,
         attempt: &Attempt<'_>,
-        gathering: &mut Gathering,
-        waiting: &mut FuturesUnordered<Hearing<'_>>,
+        tally: &mut PromiseTally,
+        waiting: &mut FuturesUnordered<PendingReplicaAnswer<'_>>,
     ) -> Result<(), RequestError> {
         let reaction = self.node.paxos().on_violation;
         let bound = self.node.replica.paxos_bound_of(self.cas.table, self.cas.key.token);
-        if reaction == OnViolation::Ignore || bound == Ballot::NONE || !gathering.has_majority() {
+        if reaction == OnViolation::Ignore || bound == Ballot::NONE || !tally.has_majority() {
             return Ok(());
         }
-        let until = self.node.env.now().plus(LATE_PROMISES_MAX.min(self.rest_of_all()));
-        while gathering.violation.is_none() {
+        let until = self.node.env.now().plus(LATE_PROMISES_MAX.min(self.total_time_left()));
+        while tally.violation.is_none() {
             let rest = until.since(self.node.env.now());
             let Some(Some((from, heard))) = within(&self.node.env, rest, waiting.next()).await else { break };
-            let Ok(Heard::Promise(answer)) = heard else { continue };
+            let Ok(ReplicaAnswer::Promise(answer)) = heard else { continue };
             let PrepareV2Answer::Permitted(permission) = *answer else { continue };
             if let Some(promise) = promise_of(*permission, attempt.electors.reads(from)) {
-                gathering.hear(from, promise);
+                tally.add_promise(from, promise);
             }
         }
-        let Some((from, commit)) = gathering.violation else { return Ok(()) };
+        let Some((from, commit)) = tally.violation else { return Ok(()) };
         if reaction == OnViolation::Log {
             let (peer, table) = (attempt.electors.contact(from).address, &self.cas.table.name);
-            let (ballot, latest) = (attempt.ballot, gathering.committed().ballot);
+            let (ballot, latest) = (attempt.ballot, tally.committed().ballot);
             tracing::error!(%ballot, %latest, %peer, %commit, table, "Linearizability violation: a majority lacks a commit");
             return Ok(());
         }
-        let (received, required) = (gathering.heard(), attempt.electors.plan.required as usize);
+        let (received, required) = (tally.heard(), attempt.electors.plan.required as usize);
         Err(self.violated(received, required))
     }
 
-    fn ask_to_promise<'a>(&'a self, attempt: &Attempt<'_>, id: EndpointId) -> Hearing<'a> {
+    fn ask_to_promise<'a>(&'a self, attempt: &Attempt<'_>, id: EndpointId) -> PendingReplicaAnswer<'a> {
         let electors = attempt.electors;
         let prepared = match electors.reads(id) {
             true => Prepared::Read(Box::new(ReadRequest::clone(attempt.question))),
@@ -199,12 +199,12 @@ impl Agreement<'_> {
             Message::Both(both) => (Verb::Paxos2CommitAndPrepareReq, both.encode()),
         };
         let request = self.request(verb, payload, self.node.timeouts().write);
-        let rest = self.rest_of_all();
+        let rest = self.total_time_left();
         let here = async move {
             let answer = match &message {
                 Message::Prepare(prepare) => self.node.paxos_prepare_v2(prepare, rest).await,
                 Message::Both(both) => {
-                    self.trace(|| lines::committed(&both.commit, self.node.replica.applies_paxos(&both.commit)));
+                    self.trace(|| trace_lines::committed(&both.commit, self.node.replica.applies_paxos(&both.commit)));
                     self.node.paxos_commit_and_prepare(both, rest).await
                 }
             };
@@ -212,29 +212,29 @@ impl Agreement<'_> {
                 Message::Prepare(asked) => asked,
                 Message::Both(both) => &both.prepare,
             };
-            answer.iter().for_each(|answer| self.trace(|| lines::prepared_v2(asked, answer)));
-            self.told(answer, "a ballot could not be promised on this node").map(Box::new).map(Heard::Promise)
+            answer.iter().for_each(|answer| self.trace(|| trace_lines::prepared_v2(asked, answer)));
+            self.log_failure(answer, "a ballot could not be promised on this node").map(Box::new).map(ReplicaAnswer::Promise)
         };
         let decode = |payload: &Bytes| {
             let answer = PrepareV2Answer::decode(payload, &|id| self.table_of(id)).ok()?;
-            Some(Heard::Promise(Box::new(answer)))
+            Some(ReplicaAnswer::Promise(Box::new(answer)))
         };
         self.ask_elector(electors, id, request, here, decode)
     }
 
-    fn ask_to_refresh<'a>(&'a self, electors: &Electors, refresh: &Arc<Refresh>, id: EndpointId) -> Hearing<'a> {
+    fn ask_to_refresh<'a>(&'a self, electors: &Electors, refresh: &Arc<Refresh>, id: EndpointId) -> PendingReplicaAnswer<'a> {
         let request = self.request(Verb::Paxos2PrepareRefreshReq, refresh.encode(), self.node.timeouts().write);
         let refresh = Arc::clone(refresh);
         let here = async move {
             let answer = self.node.paxos_refresh(&refresh).await;
-            answer.iter().for_each(|by| self.trace(|| lines::refreshed(&refresh.promised, by.as_ref())));
-            self.told(answer, "this node could not take a commit that it lacks").map(Heard::Refreshed)
+            answer.iter().for_each(|by| self.trace(|| trace_lines::refreshed(&refresh.promised, by.as_ref())));
+            self.log_failure(answer, "this node could not take a commit that it lacks").map(ReplicaAnswer::Refreshed)
         };
-        let decode = |payload: &Bytes| decode_superseded(payload).ok().map(Heard::Refreshed);
+        let decode = |payload: &Bytes| decode_superseded(payload).ok().map(ReplicaAnswer::Refreshed);
         self.ask_elector(electors, id, request, here, decode)
     }
 
-    fn told<T>(&self, answer: Result<T, WriteError>, line: &str) -> Option<T> {
+    fn log_failure<T>(&self, answer: Result<T, WriteError>, line: &str) -> Option<T> {
         answer.inspect_err(|error| tracing::warn!(%error, "{line}")).ok()
     }
 

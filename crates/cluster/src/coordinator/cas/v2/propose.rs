@@ -13,15 +13,15 @@ use internode::payload::paxos::{Ballot, Commit, decode_superseded};
 use ring::EndpointId;
 use types::ReplicaFailure;
 
-use super::asking::{Answering, TooFew};
+use super::replica_requests::{PendingAnswer, TooFew};
 use super::electors::Electors;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
-use crate::replica::paxos::lines;
+use crate::replica::paxos::trace_lines;
 
 /// The outcome of a proposal.
-pub(super) enum Proposed {
+pub(super) enum ProposalOutcome {
     /// The proposal is decided.
     Accepted,
     /// Another coordinator's ballot is later. No replica has accepted the proposal, or the
@@ -86,16 +86,16 @@ impl Agreement<'_> {
         electors: &Electors,
         proposal: &Commit,
         must_know: bool,
-    ) -> Result<Proposed, RequestError> {
+    ) -> Result<ProposalOutcome, RequestError> {
         let request = self.request(Verb::Paxos2ProposeReq, proposal.encode(), self.node.timeouts().write);
         let here = || async {
             let answer = self.node.replica.paxos_propose(proposal).await;
-            answer.iter().for_each(|superseded| self.trace(|| lines::proposed_v2(proposal, superseded.as_ref())));
+            answer.iter().for_each(|superseded| self.trace(|| trace_lines::proposed_v2(proposal, superseded.as_ref())));
             answer.inspect_err(|error| tracing::warn!(%error, "a proposal is not accepted on this node")).ok()
         };
         let decode = |payload: &Bytes| decode_superseded(payload).ok();
         let ask = |id: &EndpointId| self.ask_elector(electors, *id, request.clone(), here(), decode);
-        let mut waiting: FuturesUnordered<Answering<'_, Option<Ballot>>> = electors.plan.live.iter().map(ask).collect();
+        let mut waiting: FuturesUnordered<PendingAnswer<'_, Option<Ballot>>> = electors.plan.live.iter().map(ask).collect();
         let (required, asked) = (electors.plan.required as usize, electors.plan.live.len());
         let mut votes = Votes { required, asked, accepted: 0, refused: 0, failed: 0 };
         let (mut by, mut failures) = (Ballot::NONE, Vec::new());
@@ -104,7 +104,7 @@ impl Agreement<'_> {
                 Verdict::Open => {}
                 verdict => break verdict,
             }
-            match within(&self.node.env, self.rest_of_all(), waiting.next()).await {
+            match within(&self.node.env, self.total_time_left(), waiting.next()).await {
                 Some(Some((_, Ok(None)))) => votes.accepted += 1,
                 Some(Some((_, Ok(Some(superseded))))) => {
                     votes.refused += 1;
@@ -119,11 +119,11 @@ impl Agreement<'_> {
             }
         };
         match verdict {
-            Verdict::Accepted => Ok(Proposed::Accepted),
-            Verdict::Refused => Ok(Proposed::Superseded(by)),
-            Verdict::Unknown if !must_know => Ok(Proposed::Superseded(by)),
+            Verdict::Accepted => Ok(ProposalOutcome::Accepted),
+            Verdict::Refused => Ok(ProposalOutcome::Superseded(by)),
+            Verdict::Unknown if !must_know => Ok(ProposalOutcome::Superseded(by)),
             // as Cassandra tells it: a timeout without answers
-            Verdict::Unknown => Err(self.out_of_time_at(electors.plan.required)),
+            Verdict::Unknown => Err(self.contention_timeout_at(electors.plan.required)),
             Verdict::Open | Verdict::Failed => {
                 Err(self.too_few(TooFew { received: votes.accepted, asked, required, failures }))
             }
