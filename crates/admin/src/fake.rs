@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::histogram::tests::of;
-use crate::verb::{AdminError, Functions, Operated, Result};
+use crate::verb::{AdminError, Functions, LocalAdminApi, Result};
 use crate::verbs::*;
 
 /// The calls that were made of the node, and the values that were set.
@@ -32,8 +32,8 @@ pub struct Settings {
 pub struct FakeNode(pub Mutex<Settings>);
 
 /// A new node with the functions of all verbs.
-pub fn fake() -> Arc<Operated<FakeNode>> {
-    Arc::new(Operated::new(FakeNode::default(), functions()))
+pub fn fake() -> Arc<LocalAdminApi<FakeNode>> {
+    Arc::new(LocalAdminApi::new(FakeNode::default(), functions()))
 }
 
 /// The functions of all verbs; their bodies are below.

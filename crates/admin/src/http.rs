@@ -17,13 +17,13 @@ mod server;
 mod sessions;
 mod starting;
 mod token_file;
-mod turns;
+mod call_limits;
 
 pub use access::Access;
-pub use caller::Reach;
+pub use caller::CallerScope;
 pub use client::{Client, ClientTls, Login, NodeAddress, Password};
 pub use console::{Console, Table};
-pub use server::{Border, serve};
+pub use server::{PortSecurity, serve};
 pub use starting::{AskReplay, serve_starting};
 pub use token_file::TokenFile;
 

@@ -19,4 +19,4 @@ pub mod verbs;
 #[cfg(test)]
 mod fake;
 
-pub use verb::{AdminApi, AdminError, Functions, Operated, Result, ServedApi};
+pub use verb::{AdminApi, AdminError, Functions, LocalAdminApi, Result, ServedApi};

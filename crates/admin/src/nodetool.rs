@@ -412,7 +412,7 @@ pub(crate) enum VerbError {
     /// The node refused or failed, or is not there.
     Api(AdminError),
     /// The verb says by itself what went wrong, and with which exit code the program ends.
-    Told {
+    Failed {
         /// Text for standard error; empty if the verb has printed it.
         text: String,
         /// The exit code.
@@ -627,7 +627,7 @@ fn report(error: &VerbError, err: &mut dyn Write) -> u8 {
         VerbError::Api(AdminError::Failed(message) | AdminError::Unauthorized(message)) => {
             (format!("error: {message}\n"), EXIT_FAILURE)
         }
-        VerbError::Told { text, code } => (text.clone(), *code),
+        VerbError::Failed { text, code } => (text.clone(), *code),
         VerbError::Output(error) => (format!("error: {error}\n"), EXIT_FAILURE),
     };
     let _ = err.write_all(text.as_bytes());

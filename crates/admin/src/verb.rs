@@ -2,8 +2,9 @@
 //!
 //! A [`Verb`] is a request type with the type of its answer, a name and an [`Effect`]. The node's
 //! side is a set of [`Functions`], one for each verb; the operator's side is [`AdminApi`], which
-//! the node itself ([`Operated`]) and the HTTP client implement, so that nodetool does not know
-//! which of the two it talks to. Values cross as they are inside the process and as JSON over HTTP.
+//! the node itself ([`LocalAdminApi`]) and the HTTP client implement, so that nodetool does
+//! not know which of the two it talks to. Values cross as they are inside the process and as JSON
+//! over HTTP.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -195,12 +196,12 @@ fn invalid<V: Verb>(error: impl fmt::Display) -> AdminError {
 }
 
 /// A node with the functions of its verbs.
-pub struct Operated<N> {
+pub struct LocalAdminApi<N> {
     node: N,
     functions: Functions<N>,
 }
 
-impl<N: Send + Sync + 'static> Operated<N> {
+impl<N: Send + Sync + 'static> LocalAdminApi<N> {
     /// A node that is operated by these functions.
     pub fn new(node: N, functions: Functions<N>) -> Self {
         Self { node, functions }
@@ -212,7 +213,7 @@ impl<N: Send + Sync + 'static> Operated<N> {
     }
 }
 
-impl<N: Send + Sync + 'static> AdminApi for Operated<N> {
+impl<N: Send + Sync + 'static> AdminApi for LocalAdminApi<N> {
     fn call(&self, call: &Call<'_>) -> Result<Box<dyn Any>> {
         match self.functions.by_name.get(call.name) {
             Some(function) => (function.call)(&self.node, call.request),
@@ -233,14 +234,14 @@ pub trait ServedApi: AdminApi {
     fn query_json(&self, name: &str, query: &str) -> Result<Vec<u8>>;
 }
 
-impl<N: Send + Sync + 'static> Operated<N> {
+impl<N: Send + Sync + 'static> LocalAdminApi<N> {
     fn function(&self, name: &str) -> Result<&Function<N>> {
         let unknown = || AdminError::Invalid(format!("no verb {name}"));
         self.functions.by_name.get(name).ok_or_else(unknown)
     }
 }
 
-impl<N: Send + Sync + 'static> ServedApi for Operated<N> {
+impl<N: Send + Sync + 'static> ServedApi for LocalAdminApi<N> {
     fn effect(&self, name: &str) -> Option<Effect> {
         self.functions.by_name.get(name).map(|function| function.effect)
     }

@@ -45,8 +45,8 @@ pub fn digest(env: &Env, path: &Path) -> Result<String> {
     each_piece(env, path, |_| Ok(()))
 }
 
-/// Brings a file into a store; gives its digest.
-pub fn bring(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) -> Result<String> {
+/// Uploads a file into a store; gives its digest.
+pub fn upload(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) -> Result<String> {
     let mut upload = store.begin(key, size)?;
     let digest = each_piece(env, path, |piece| upload.write(piece))?;
     upload.finish()?;
@@ -55,7 +55,7 @@ pub fn bring(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) ->
 
 /// Why an object does not agree with the manifest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wrong {
+pub enum ObjectProblem {
     /// The object is missing or has other bytes.
     Damaged(String),
     /// The object could not be read, or its bytes could not be written here: whether the object is
@@ -63,7 +63,7 @@ pub enum Wrong {
     Unread(String),
 }
 
-impl Wrong {
+impl ObjectProblem {
     /// The sentence for the operator.
     pub fn why(self) -> String {
         match self {
@@ -77,14 +77,14 @@ pub fn check(
     store: &dyn Store,
     entry: &Entry,
     mut take: impl FnMut(&[u8]) -> Result<()>,
-) -> std::result::Result<(), Wrong> {
+) -> std::result::Result<(), ObjectProblem> {
     let mut download = store.open(&entry.key).map_err(|why| match store.size(&entry.key) {
-        Ok(None) => Wrong::Damaged(format!("{} is missing", entry.key)),
-        _ => Wrong::Unread(why),
+        Ok(None) => ObjectProblem::Damaged(format!("{} is missing", entry.key)),
+        _ => ObjectProblem::Unread(why),
     })?;
     let (mut digest, mut size) = (Sha256::new(), 0);
     loop {
-        let piece = download.read().map_err(Wrong::Unread)?;
+        let piece = download.read().map_err(ObjectProblem::Unread)?;
         if piece.is_empty() {
             break;
         }
@@ -93,14 +93,14 @@ pub fn check(
         if size > entry.size {
             break;
         }
-        take(&piece).map_err(Wrong::Unread)?;
+        take(&piece).map_err(ObjectProblem::Unread)?;
     }
     if size != entry.size {
-        return Err(Wrong::Damaged(format!("{} has {size} bytes or more instead of {}", entry.key, entry.size)));
+        return Err(ObjectProblem::Damaged(format!("{} has {size} bytes or more instead of {}", entry.key, entry.size)));
     }
     match hex(digest) == entry.sha256 {
         true => Ok(()),
-        false => Err(Wrong::Damaged(format!("{} is damaged: its digest is another than the manifest's", entry.key))),
+        false => Err(ObjectProblem::Damaged(format!("{} is damaged: its digest is another than the manifest's", entry.key))),
     }
 }
 
@@ -115,7 +115,7 @@ pub fn fetch(env: &Env, store: &dyn Store, entry: &Entry, to: &Path) -> Result<(
     name.push(PART);
     let part = PathBuf::from(name);
     let mut file = env.disk.create(&part).map_err(wrong)?;
-    check(store, entry, |piece| file.write_all(piece).map_err(wrong)).map_err(Wrong::why)?;
+    check(store, entry, |piece| file.write_all(piece).map_err(wrong)).map_err(ObjectProblem::why)?;
     file.sync_data().map_err(wrong)?;
     env.disk.rename(&part, to).map_err(wrong)
 }

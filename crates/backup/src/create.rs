@@ -1,4 +1,4 @@
-//! Makes the backup of a node: brings the files of its snapshot that the store does not hold, then
+//! Backs a node up: uploads the files of its snapshot that the store does not hold, then
 //! the manifest.
 //!
 //! If it is killed and begun again, it goes on where it was: files that the store holds are not
@@ -21,7 +21,7 @@ use crate::{Result, copy};
 /// store holds. Without them the files on this machine are read for that.
 const EARLIER_MAX: usize = 16;
 
-/// Most files that are brought at one time.
+/// Most files that are uploaded at one time.
 const AT_ONCE: usize = 4;
 
 /// A node to be backed up, and the name of the backup.
@@ -43,17 +43,17 @@ pub struct Request {
 
 /// The size of a backup that was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Done {
+pub struct Summary {
     /// Tables of the backup.
     pub tables: usize,
     /// Number of the files of the backup, and their bytes.
     pub files: (u64, u64),
-    /// Number of the files that were brought now, and their bytes.
-    pub brought: (u64, u64),
+    /// Number of the files that were uploaded now, and their bytes.
+    pub uploaded: (u64, u64),
 }
 
 /// Makes the backup. `told` is called with numbers of bytes that were dealt with.
-pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
+pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Summary> {
     check_name(&request.tag)?;
     check_name(&request.node.host_id)?;
     let tables = source::tables(env, &request.data_directories, &request.tag, &request.tables)?;
@@ -61,10 +61,10 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
         return Err("the node has no tables".to_owned());
     }
     let _alone = store.hold(&format!("nodes/{}", request.node.host_id))?;
-    let held = Held::of(store, &request.node.host_id)?;
+    let held = StoredObjects::of(store, &request.node.host_id)?;
     let work = Work::of(&tables, &request.node.host_id)?;
     let entries = work.carry_out(env, store, &held, told)?;
-    let brought = (work.files.load(Ordering::Relaxed), work.bytes.load(Ordering::Relaxed));
+    let uploaded = (work.files.load(Ordering::Relaxed), work.bytes.load(Ordering::Relaxed));
     let manifest = Manifest {
         format: FORMAT,
         tag: request.tag.clone(),
@@ -79,7 +79,7 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
     };
     manifest.write(store)?;
     let files = (manifest.files().count() as u64, manifest.bytes());
-    Ok(Done { tables: manifest.tables.len(), files, brought })
+    Ok(Summary { tables: manifest.tables.len(), files, uploaded })
 }
 
 fn of_table(table: TableFiles, files: Vec<Entry>) -> Table {
@@ -88,14 +88,14 @@ fn of_table(table: TableFiles, files: Vec<Entry>) -> Table {
 }
 
 /// The objects that the store holds of a node.
-struct Held {
+struct StoredObjects {
     /// Sizes of the objects in bytes, by key.
     sizes: BTreeMap<String, u64>,
     /// Digests by key and size, where an earlier manifest has them.
     digests: BTreeMap<(String, u64), String>,
 }
 
-impl Held {
+impl StoredObjects {
     fn of(store: &dyn Store, host_id: &str) -> Result<Self> {
         let objects = store.list(&format!("nodes/{host_id}/sstables"))?;
         let sizes = objects.into_iter().map(|object| (object.key, object.size)).collect();
@@ -132,7 +132,7 @@ struct Work<'a> {
     waiting: Mutex<VecDeque<(usize, usize, &'a File, String)>>,
     entries: Mutex<Vec<Vec<Option<Entry>>>>,
     failure: Mutex<Option<String>>,
-    /// Number of files that were brought.
+    /// Number of files that were uploaded.
     files: AtomicU64,
     /// Bytes of these files.
     bytes: AtomicU64,
@@ -162,19 +162,19 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Brings all files that the store does not hold; gives their entries by table.
+    /// Uploads all files that the store does not hold; gives their entries by table.
     fn carry_out(
         &self,
         env: &Env,
         store: &dyn Store,
-        held: &Held,
+        held: &StoredObjects,
         told: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Vec<Entry>>> {
         let part = || -> Part<'_> {
             Box::new(|| {
                 while let Some(next) = self.next() {
                     let size = next.2.size;
-                    if let Err(why) = self.deal_with(env, store, held, next) {
+                    if let Err(why) = self.back_up_file(env, store, held, next) {
                         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
                         return;
                     }
@@ -182,7 +182,7 @@ impl<'a> Work<'a> {
                 }
             })
         };
-        env.tasks.side_by_side("backup", (0..AT_ONCE).map(|_| part()).collect());
+        env.tasks.run_in_parallel("backup", (0..AT_ONCE).map(|_| part()).collect());
         if let Some(why) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(why);
         }
@@ -199,11 +199,11 @@ impl<'a> Work<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    fn deal_with(
+    fn back_up_file(
         &self,
         env: &Env,
         store: &dyn Store,
-        held: &Held,
+        held: &StoredObjects,
         (table, place, file, key): (usize, usize, &File, String),
     ) -> Result<()> {
         let sha256 = match held.has(&key, file.size)? {
@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
                 None => copy::digest(env, &file.path)?,
             },
             false => {
-                let digest = copy::bring(env, &file.path, file.size, store, &key)?;
+                let digest = copy::upload(env, &file.path, file.size, store, &key)?;
                 self.files.fetch_add(1, Ordering::Relaxed);
                 self.bytes.fetch_add(file.size, Ordering::Relaxed);
                 digest

@@ -8,14 +8,14 @@
 //! nodes/HOST-ID/commitlog-runs/RUN                      the segment with which the node began
 //! ```
 //!
-//! - [`create`]: brings the files of a snapshot that the store does not hold, then the manifest
+//! - [`create`]: uploads the files of a snapshot that the store does not hold, then the manifest
 //! - [`verify`]: reads every file of a backup and compares its digest
 //! - [`restore`]: makes the data directory of the same node again
 //! - [`load`]: loads a backup into a ring of any topology
-//! - [`log`]: brings segments of the commit log; [`runs`]: whether some of them are lacking
+//! - [`log`]: uploads segments of the commit log; [`runs`]: whether some of them are lacking
 //! - [`store`]: where it all lies; [`manifest`]: what a backup consists of
 //!
-//! SSTables never change, so a backup brings only what is new: a file that the store holds under
+//! SSTables never change, so a backup uploads only what is new: a file that the store holds under
 //! its name and stamp is not sent again. Every step may be killed and repeated. Files are streamed,
 //! so memory does not grow with them. Bytes of a store are not trusted.
 

@@ -8,7 +8,7 @@ use crate::{Result, log};
 
 /// A backup of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Listed {
+pub struct BackupInfo {
     /// The backup's name.
     pub tag: String,
     /// The node's host id.
@@ -27,7 +27,7 @@ pub struct Listed {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
     /// The backups in the order of their times.
-    pub backups: Vec<Listed>,
+    pub backups: Vec<BackupInfo>,
     /// For each node that has a backup the number of its archived segments.
     pub segments: BTreeMap<String, usize>,
     /// A sentence for each manifest that cannot be read: it is damaged, or of a later version.
@@ -48,7 +48,7 @@ pub fn list(store: &dyn Store) -> Result<Listing> {
         };
         let bytes = manifest.bytes();
         let Manifest { tag, node, created_at, tables, .. } = manifest;
-        listed.push(Listed {
+        listed.push(BackupInfo {
             tag,
             host_id: node.host_id,
             address: node.address,

@@ -9,8 +9,9 @@
 //! Batches become live one after the other. So that no compaction of the ring forgets a deletion of
 //! one batch before the next one brings the rows that are deleted, tables that the load makes have
 //! a raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had
-//! before keeps its own, and the load is refused if that is too short, unless [`Grace`] says
-//! otherwise. gc_grace_seconds of built-in tables (those of `system_auth`) cannot be changed.
+//! before keeps its own, and the load is refused if that is too short, unless
+//! [`GcGracePolicy`] says otherwise. gc_grace_seconds of built-in tables (those of `system_auth`)
+//! cannot be changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ const NAMED_MAX: usize = 10;
 
 /// The way in which a load treats gc_grace_seconds of the tables that the ring had before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Grace {
+pub enum GcGracePolicy {
     /// Nothing is loaded if a table may forget a deletion before all of its rows are there.
     #[default]
     Check,
@@ -61,12 +62,12 @@ pub struct Request {
     /// No keyspace and no table is made. If it is false, existing ones stay as they are.
     pub skips_schema: bool,
     /// The treatment of tables that the ring had before.
-    pub grace: Grace,
+    pub grace: GcGracePolicy,
 }
 
 /// The amount that was loaded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Done {
+pub struct Summary {
     /// Number of tables, over all nodes.
     pub tables: usize,
     /// Number of SSTables, over all nodes.
@@ -77,7 +78,7 @@ pub struct Done {
 }
 
 /// Loads a backup.
-pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Watch>) -> Result<Done> {
+pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Watch>) -> Result<Summary> {
     let manifests = manifest::of_backup(store, &request.tag)?;
     let is_wanted = |keyspace: &str| match request.keyspaces.is_empty() {
         true => !is_system_keyspace(keyspace),
@@ -90,7 +91,7 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     let wanted = wanted(&manifests, &is_wanted, &request.scratch)?;
     let parts = parts(&wanted);
     let access = &request.options.access;
-    if request.grace != Grace::Keep {
+    if request.grace != GcGracePolicy::Keep {
         let graces = bulk::learn_graces(env, access)?;
         check_graces(&parts, request.grace, &graces, env.clock.now_micros() / 1000)?;
     }
@@ -99,10 +100,10 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
         bulk::complete_schema(env, access, keyspaces, tables)?;
     }
     let names: BTreeSet<TableName> = parts.into_keys().collect();
-    if request.grace == Grace::Raise {
+    if request.grace == GcGracePolicy::Raise {
         bulk::change_graces(env, access, names.clone(), GraceChange::Raise)?;
     }
-    let mut done = Done { absent: absent(&manifests), ..Done::default() };
+    let mut done = Summary { absent: absent(&manifests), ..Summary::default() };
     for wanted in wanted {
         done.sstables += of_table(env, store, request, wanted, watch)?;
         done.tables += 1;
@@ -131,7 +132,7 @@ fn wanted<'a>(manifests: &'a [Manifest], is_wanted: &dyn Fn(&str) -> bool, scrat
     for manifest in manifests {
         for table in manifest.tables.iter().filter(|table| is_wanted(&table.keyspace)) {
             // rows of a view come from the rows of its base
-            if bulk::makes_view(&table.schema, &table.keyspace, &table.name)? {
+            if bulk::creates_view(&table.schema, &table.keyspace, &table.name)? {
                 continue;
             }
             let directory = scratch.join(&table.keyspace).join(&table.name);
@@ -174,7 +175,7 @@ impl Parts {
     /// 2. Batches of several nodes: repairs bring each deletion to all replicas before it may be
     ///    forgotten, but the last deletions before the snapshot had not come to all of them yet.
     ///    They can be forgotten now if the snapshot itself is older than `grace`.
-    fn may_forget(&self, grace: i32, now_millis: i64) -> bool {
+    fn may_purge_too_early(&self, grace: i32, now_millis: i64) -> bool {
         let is_old = now_millis.saturating_sub(self.taken_at) > i64::from(grace).saturating_mul(1000);
         grace < bulk::RAISE && (self.of_node > 1 || self.of_ring > 1 && is_old)
     }
@@ -182,14 +183,14 @@ impl Parts {
 
 /// Refuses tables of the ring that may forget a deletion before all of their rows are there, and
 /// that are not raised.
-fn check_graces(parts: &BTreeMap<TableName, Parts>, treatment: Grace, graces: &Graces, now_millis: i64) -> Result<()> {
+fn check_graces(parts: &BTreeMap<TableName, Parts>, treatment: GcGracePolicy, graces: &Graces, now_millis: i64) -> Result<()> {
     let forgets = |(name, parts): &(&TableName, &Parts)| {
         let is_checked = match treatment {
-            Grace::Check => true,
-            Grace::Raise => is_built_in(name),
-            Grace::Keep => false,
+            GcGracePolicy::Check => true,
+            GcGracePolicy::Raise => is_built_in(name),
+            GcGracePolicy::Keep => false,
         };
-        is_checked && graces.get(*name).is_some_and(|grace| parts.may_forget(*grace, now_millis))
+        is_checked && graces.get(*name).is_some_and(|grace| parts.may_purge_too_early(*grace, now_millis))
     };
     let forgetful: Vec<&TableName> = parts.iter().filter(forgets).map(|(name, _)| name).collect();
     if forgetful.is_empty() {
@@ -421,7 +422,7 @@ mod tests {
         let put = |component: &str| {
             let (key, path) = (format!("nodes/a/da-1-bti-{component}"), directory.path().join(component));
             env.disk.replace_file(&path, component.as_bytes()).expect("written");
-            let sha256 = copy::bring(&env, &path, component.len() as u64, &*store, &key).expect("brought");
+            let sha256 = copy::upload(&env, &path, component.len() as u64, &*store, &key).expect("brought");
             Entry { name: format!("da-1-bti-{component}"), key, size: component.len() as u64, sha256 }
         };
         let (data, filter) = (put("Data.db"), put("Filter.db"));
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(parts[&of("few")], Parts { of_ring: 2, of_node: 1, taken_at: 0 });
         let refused = |days: i64, graces: &[(&str, i32)]| {
             let graces: Graces = graces.iter().map(|(name, grace)| (of(name), *grace)).collect();
-            check_graces(&parts, Grace::Check, &graces, days * DAY).err().unwrap_or_default()
+            check_graces(&parts, GcGracePolicy::Check, &graces, days * DAY).err().unwrap_or_default()
         };
         let raised = TEN_DAYS + bulk::RAISE;
         for (days, graces, named) in [
@@ -503,11 +504,11 @@ mod tests {
         let built_in = ("system_auth".to_owned(), "few".to_owned());
         let graces = Graces::from([(of("many"), TEN_DAYS), (built_in, 9 * TEN_DAYS)]);
         for (treatment, days, named, proposes_raise, proposes_keep) in [
-            (Grace::Check, 11, "ks.many:", true, false),
-            (Grace::Check, 91, "ks.many, system_auth.few:", true, true),
-            (Grace::Raise, 11, "", false, false),
-            (Grace::Raise, 91, "system_auth.few:", false, true),
-            (Grace::Keep, 91, "", false, false),
+            (GcGracePolicy::Check, 11, "ks.many:", true, false),
+            (GcGracePolicy::Check, 91, "ks.many, system_auth.few:", true, true),
+            (GcGracePolicy::Raise, 11, "", false, false),
+            (GcGracePolicy::Raise, 91, "system_auth.few:", false, true),
+            (GcGracePolicy::Keep, 91, "", false, false),
         ] {
             let why = check_graces(&parts, treatment, &graces, days * DAY).err().unwrap_or_default();
             let proposes = (why.contains("--gc-grace raise"), why.contains("command of its own"));

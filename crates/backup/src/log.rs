@@ -1,9 +1,9 @@
-//! Segments of the commit log, brought by the command that the node runs for each full segment
+//! Segments of the commit log, uploaded by the command that the node runs for each full segment
 //! (`archive_command`), and fetched for a restore to a point in time.
 //!
 //! A node that was restored to a point in time runs on with its host id, so that the store holds
 //! segments of two histories: the writes that the restore undid, and the writes after it. The node
-//! notes the restore beside its segments, and the note is brought with them, as a key whose last
+//! notes the restore beside its segments, and the note is uploaded with them, as a key whose last
 //! name is `POINT-SEGMENT` ([`Restored`]). A later restore leaves out the writes that were undone.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use env::Env;
 
 use crate::manifest::check_name;
 use crate::runs::Runs;
-use crate::store::{Object, Store, bring_bytes};
+use crate::store::{Object, Store, upload_bytes};
 use crate::{Result, copy, runs};
 
 /// The file beside the segments by which a node notes that a point in time was restored: the two
@@ -47,11 +47,11 @@ fn prefix_of_runs(host_id: &str) -> Result<String> {
     Ok(format!("{}-runs", prefix(host_id)?))
 }
 
-/// Brings a segment, and before it the notes of a restore and of runs that lie beside it. A segment
+/// Uploads a segment, and first the notes of a restore and of runs that lie beside it. A segment
 /// that the store holds in its whole length stays as it is, so that the command can be repeated.
-pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Result<()> {
-    bring_note(env, store, host_id, &segment.with_file_name(NOTE_FILE))?;
-    runs::bring(env, store, &prefix_of_runs(host_id)?, segment)?;
+pub fn upload(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Result<()> {
+    upload_note(env, store, host_id, &segment.with_file_name(NOTE_FILE))?;
+    runs::upload(env, store, &prefix_of_runs(host_id)?, segment)?;
     let name = segment.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
     let size = env.disk.file_len(segment).map_err(|error| format!("{}: {error}", segment.display()))?;
@@ -59,7 +59,7 @@ pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Res
     if store.size(&key)? == Some(size) {
         return Ok(());
     }
-    copy::bring(env, segment, size, store, &key).map(drop)
+    copy::upload(env, segment, size, store, &key).map(drop)
 }
 
 /// The segments of a node that the store holds.
@@ -83,7 +83,7 @@ fn id(segment: &Object) -> Option<u64> {
     name.split_once('-')?.1.parse().ok()
 }
 
-fn bring_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Result<()> {
+fn upload_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Result<()> {
     let wrong = |error: std::io::Error| format!("{}: {error}", note.display());
     let text = match env.disk.read_all(note, NOTE_SIZE_MAX) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -95,7 +95,7 @@ fn bring_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Resul
     let key = format!("{}/{micros}-{first_segment}", prefix_of_restores(host_id)?);
     match store.size(&key)? {
         Some(_) => Ok(()),
-        None => bring_bytes(store, &key, text.as_bytes()),
+        None => upload_bytes(store, &key, text.as_bytes()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::store::{Store, bring_bytes, check_key, fetch_bytes};
+use crate::store::{Store, upload_bytes, check_key, fetch_bytes};
 
 /// The form of manifests that is written. A reader refuses greater numbers.
 pub const FORMAT: u32 = 1;
@@ -135,7 +135,7 @@ impl Manifest {
         let key = Self::key(&self.tag, &self.node.host_id);
         let bytes = serde_json::to_vec_pretty(self).map_err(|error| error.to_string())?;
         Self::decode(&bytes).map_err(|why| format!("{key} is not written: {why}"))?;
-        bring_bytes(store, &key, &bytes)
+        upload_bytes(store, &key, &bytes)
     }
 
     /// Reads the manifest at a key.

@@ -25,7 +25,7 @@ const DATA: &str = "data";
 /// Directories that a node has beside its data by default, with writes of the time that a restore
 /// undoes: hints would be delivered after the start, and captured changes and saved keys tell of
 /// rows that are not there any more.
-const BESIDE: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
+const DIRECTORIES_BESIDE_DATA: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
 /// Names that may lie in these: the notes of a node that archives, which say what an archive lacks
 /// and nothing of the rows, and what a file system of its own begins with.
 const NO_CONTENT: [&str; 2] = [runs::NOTE_FILE, "lost+found"];
@@ -78,7 +78,7 @@ pub struct PointInTime {
 
 /// The amount that was restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Done {
+pub struct Summary {
     /// Number of tables.
     pub tables: usize,
     /// Number of files, and their bytes.
@@ -96,7 +96,7 @@ pub struct Done {
 }
 
 /// Restores a node. `told` is called with numbers of bytes that were fetched.
-pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
+pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Summary> {
     check_name(&request.tag)?;
     check_name(&request.host_id)?;
     let manifest = Manifest::read(store, &Manifest::key(&request.tag, &request.host_id))?;
@@ -125,8 +125,8 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
         ));
     }
     check_empty(env, &data, &[])?;
-    BESIDE.iter().try_for_each(|name| check_empty(env, &request.directory.join(name), &NO_CONTENT))?;
-    make_way(env, &request.directory, &data)?;
+    DIRECTORIES_BESIDE_DATA.iter().try_for_each(|name| check_empty(env, &request.directory.join(name), &NO_CONTENT))?;
+    remove_empty_directory(env, &request.directory, &data)?;
     clear_properties(env, request)?;
     let fetched = request.directory.join(FETCHED);
     let named = files_of(&manifest, &fetched);
@@ -142,7 +142,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     // takes the place of an empty directory alone: a node may have been started here meanwhile
     env.disk.rename(&fetched, &data).and_then(|()| env.disk.sync_dir(&request.directory)).map_err(wrong)?;
     let files = (manifest.files().count(), manifest.bytes());
-    Ok(Done { tables: manifest.tables.len(), files, log, nothing_from, data })
+    Ok(Summary { tables: manifest.tables.len(), files, log, nothing_from, data })
 }
 
 /// Refuses a time that lies before the backup, which has later writes.
@@ -210,7 +210,7 @@ fn check_middle(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64
 /// Refuses a directory that has more than these names. One that cannot be read is not empty.
 fn check_empty(env: &Env, directory: &Path, no_content: &[&str]) -> Result<()> {
     let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
-    let entries = env.disk.list_dir_if_there(directory).map_err(wrong)?.unwrap_or_default();
+    let entries = env.disk.list_dir_if_exists(directory).map_err(wrong)?.unwrap_or_default();
     match entries.iter().all(|entry| no_content.contains(&entry.name.as_str())) {
         true => Ok(()),
         false => Err(format!("{} is not empty: a node is restored into a new directory", directory.display())),
@@ -221,9 +221,9 @@ fn check_empty(env: &Env, directory: &Path, no_content: &[&str]) -> Result<()> {
 /// there, is refused: the rename that makes fetched files the data would fail behind hours of
 /// fetching, or take the place of the link, so that the data would lie on another disk than the
 /// operator wants. A mount is known by the removal, which fails for it whatever is mounted.
-fn make_way(env: &Env, directory: &Path, data: &Path) -> Result<()> {
+fn remove_empty_directory(env: &Env, directory: &Path, data: &Path) -> Result<()> {
     let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
-    let entries = env.disk.list_dir_if_there(directory).map_err(wrong)?.unwrap_or_default();
+    let entries = env.disk.list_dir_if_exists(directory).map_err(wrong)?.unwrap_or_default();
     // a link to a directory that is not there is no name that exists
     if !entries.iter().any(|entry| entry.name == DATA) {
         return Ok(());
@@ -326,7 +326,7 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
             }
         })
     };
-    env.tasks.side_by_side("restore", (0..AT_ONCE).map(|_| part()).collect());
+    env.tasks.run_in_parallel("restore", (0..AT_ONCE).map(|_| part()).collect());
     if let Some(why) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(why);
     }

@@ -4,7 +4,7 @@
 //! Ids of segments are consecutive within a run, and each run begins with a greater id. The node
 //! notes beside the segments with which one a run begins and which was the last before it, or that
 //! not all was archived before it (`commitlog::ledger` of `storage` writes the file). The notes are
-//! brought with the segments, each as a key whose last name is `FIRST`, `FIRST-after-LAST` or
+//! uploaded with the segments, each as a key whose last name is `FIRST`, `FIRST-after-LAST` or
 //! `FIRST-gap-FROM`. Segments without such a note before them are those of an earlier version, or
 //! of Cassandra: of these nothing is known.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use env::Env;
 
 use crate::Result;
-use crate::store::{Store, bring_bytes};
+use crate::store::{Store, upload_bytes};
 
 /// The file beside the segments in which the node notes its runs, in lines that begin with `run`.
 pub(crate) const NOTE_FILE: &str = "archived_segments";
@@ -23,7 +23,7 @@ const NOTE_SIZE_MAX: u64 = 16 << 20;
 
 /// The log before a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Before {
+pub enum LogBeforeRun {
     /// Nothing is known.
     Unknown,
     /// This segment was its last one.
@@ -33,10 +33,10 @@ pub enum Before {
 }
 
 /// The runs of a node by their first segments.
-pub type Runs = BTreeMap<u64, Before>;
+pub type Runs = BTreeMap<u64, LogBeforeRun>;
 
-/// Brings the runs that are noted beside a segment. `prefix`: where the runs of the node lie.
-pub(crate) fn bring(env: &Env, store: &dyn Store, prefix: &str, segment: &Path) -> Result<()> {
+/// Uploads the runs that are noted beside a segment. `prefix`: where the runs of the node lie.
+pub(crate) fn upload(env: &Env, store: &dyn Store, prefix: &str, segment: &Path) -> Result<()> {
     let note = segment.with_file_name(NOTE_FILE);
     let text = match env.disk.read_all(&note, NOTE_SIZE_MAX) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn bring(env: &Env, store: &dyn Store, prefix: &str, segment: &Path) 
         let name = run.replace(' ', "-");
         let key = format!("{prefix}/{name}");
         if parse(&name).is_some() && store.size(&key)?.is_none() {
-            bring_bytes(store, &key, run.as_bytes())?;
+            upload_bytes(store, &key, run.as_bytes())?;
         }
     }
     Ok(())
@@ -65,12 +65,12 @@ pub(crate) fn read(store: &dyn Store, prefix: &str) -> Result<Runs> {
     Ok(runs)
 }
 
-fn parse(name: &str) -> Option<(u64, Before)> {
+fn parse(name: &str) -> Option<(u64, LogBeforeRun)> {
     let number = |text: &str| text.parse::<u64>().ok();
     match name.split('-').collect::<Vec<_>>()[..] {
-        [first] => Some((number(first)?, Before::Unknown)),
-        [first, "after", last] => Some((number(first)?, Before::Last(number(last)?))),
-        [first, "gap", from] => Some((number(first)?, Before::Gap(number(from)?))),
+        [first] => Some((number(first)?, LogBeforeRun::Unknown)),
+        [first, "after", last] => Some((number(first)?, LogBeforeRun::Last(number(last)?))),
+        [first, "gap", from] => Some((number(first)?, LogBeforeRun::Gap(number(from)?))),
         _ => None,
     }
 }
@@ -89,9 +89,9 @@ fn lacking_from(runs: &Runs, one: u64, next: u64) -> Option<u64> {
     let following = one.checked_add(1).filter(|following| *following < next)?;
     match runs.range(following..=next).next_back() {
         Some((first, before)) if *first == next => match before {
-            Before::Unknown => None,
-            Before::Last(last) => (*last > one).then_some(following),
-            Before::Gap(from) => Some((*from).max(following)),
+            LogBeforeRun::Unknown => None,
+            LogBeforeRun::Last(last) => (*last > one).then_some(following),
+            LogBeforeRun::Gap(from) => Some((*from).max(following)),
         },
         // the run of the next one begins between them
         Some(_) => Some(following),
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn segments_that_lack_in_the_middle_are_known_by_the_runs() {
-        let runs = [(100, Before::Unknown), (200, Before::Last(102)), (300, Before::Gap(250))];
+        let runs = [(100, LogBeforeRun::Unknown), (200, LogBeforeRun::Last(102)), (300, LogBeforeRun::Gap(250))];
         let runs: Runs = runs.into_iter().collect();
         let lacking =
             |archived: &[u64], from: u64, until: u64| lacking(&archived.iter().copied().collect(), &runs, from, until);

@@ -79,8 +79,8 @@ pub fn open(env: &Env, place: &str) -> Result<Box<dyn Store>> {
     }
 }
 
-/// Brings some bytes into a store.
-pub fn bring_bytes(store: &dyn Store, key: &str, bytes: &[u8]) -> Result<()> {
+/// Uploads some bytes into a store.
+pub fn upload_bytes(store: &dyn Store, key: &str, bytes: &[u8]) -> Result<()> {
     let mut upload = store.begin(key, bytes.len() as u64)?;
     bytes.chunks(PIECE_SIZE).try_for_each(|piece| upload.write(piece))?;
     upload.finish()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use env::Env;
 
-use crate::create::{self, Done};
+use crate::create::{self, Summary};
 use crate::manifest::{Keyspace, Manifest, NodeIdentity};
 use crate::restore::PointInTime;
 use crate::{NodeTable, listing, log, open, restore, verify};
@@ -64,11 +64,11 @@ impl Bench {
         self.path(&format!("node/data/{TABLE}/snapshots/{tag}"))
     }
 
-    fn create(&self, tag: &str) -> crate::Result<Done> {
+    fn create(&self, tag: &str) -> crate::Result<Summary> {
         self.create_of(tag, &[self.path("node")])
     }
 
-    fn create_of(&self, tag: &str, data_directories: &[PathBuf]) -> crate::Result<Done> {
+    fn create_of(&self, tag: &str, data_directories: &[PathBuf]) -> crate::Result<Summary> {
         let node = NodeIdentity {
             cluster: "test".to_owned(),
             host_id: HOST.to_owned(),
@@ -92,11 +92,11 @@ impl Bench {
     }
 
     /// Restores the backup `two`; up to a time as many milliseconds after its snapshot.
-    fn restore(&self, to: &str, after: Option<i64>) -> crate::Result<restore::Done> {
+    fn restore(&self, to: &str, after: Option<i64>) -> crate::Result<restore::Summary> {
         self.restore_with(to, after, false)
     }
 
-    fn restore_with(&self, to: &str, after: Option<i64>, accepts_gap: bool) -> crate::Result<restore::Done> {
+    fn restore_with(&self, to: &str, after: Option<i64>, accepts_gap: bool) -> crate::Result<restore::Summary> {
         let micros = |after: i64| (TAKEN_AT + after) * 1000;
         let request = restore::Request {
             tag: "two".to_owned(),
@@ -108,7 +108,7 @@ impl Bench {
         restore::restore(&self.env, &*self.store(), &request, &|_| ())
     }
 
-    fn verify(&self, tag: &str) -> verify::Found {
+    fn verify(&self, tag: &str) -> verify::VerifyReport {
         verify::verify(&self.env, &*self.store(), tag, &|_| ()).unwrap()
     }
 }
@@ -129,18 +129,18 @@ fn a_second_backup_brings_only_what_is_new_and_is_restored_byte_for_byte() {
     let long = vec![7u8; 3 << 20];
     bench.put("one", 1, &long);
     let first = bench.create("one").unwrap();
-    assert_eq!((first.files.0, first.brought), (4, first.files));
+    assert_eq!((first.files.0, first.uploaded), (4, first.files));
     bench.put("two", 1, &long);
     bench.put("two", 2, b"more");
     let second = bench.create("two").unwrap();
-    assert_eq!((second.files.0, second.brought.0), (8, 4));
+    assert_eq!((second.files.0, second.uploaded.0), (8, 4));
     // an SSTable of the same name with another content is another one
     bench.put("three", 2, b"less");
-    assert_eq!(bench.create("three").unwrap().brought.0, 2, "Statistics.db and TOC.txt have not changed");
+    assert_eq!(bench.create("three").unwrap().uploaded.0, 2, "Statistics.db and TOC.txt have not changed");
 
     assert_eq!(listing::list(&*bench.store()).unwrap().backups.len(), 3);
     let absent = vec![OTHER_HOST.to_owned()];
-    let wanted = verify::Found { nodes: 1, files: (8, second.files.1), absent, ..verify::Found::default() };
+    let wanted = verify::VerifyReport { nodes: 1, files: (8, second.files.1), absent, ..verify::VerifyReport::default() };
     assert_eq!(bench.verify("two"), wanted, "the other node of the ring has no part yet");
     assert_eq!(bench.restore("again", None).unwrap().files.0, 8);
     let snapshot = files(&bench.snapshot("two"));
@@ -158,7 +158,7 @@ fn a_backup_without_its_last_step_is_none_and_is_repeated() {
     fs::remove_file(&manifest).unwrap();
     assert!(bench.restore("again", None).is_err());
     assert!(!bench.path("again/data").exists());
-    assert_eq!(bench.create("two").unwrap().brought, (0, 0));
+    assert_eq!(bench.create("two").unwrap().uploaded, (0, 0));
     // what an interrupted restore has left is used, unless it is damaged
     let left = bench.path(&format!("again/restoring/{TABLE}"));
     fs::create_dir_all(&left).unwrap();
@@ -315,7 +315,7 @@ fn a_manifest_that_cannot_be_read_is_not_written_and_does_not_stop_later_backups
     // an earlier version has written one
     fs::write(bench.path("store").join(&key), serde_json::to_vec(&manifest).unwrap()).unwrap();
     bench.put("two", 1, b"rows");
-    assert_eq!(bench.create("two").unwrap().brought, (0, 0));
+    assert_eq!(bench.create("two").unwrap().uploaded, (0, 0));
     bench.restore("again", None).unwrap();
 }
 
@@ -358,7 +358,7 @@ fn a_later_backup_changes_no_file_of_an_earlier_one() {
     bench.put("three", 1, b"rows");
     fs::write(attached("three"), b"other terms").unwrap();
     fs::write(bench.snapshot("three").join("da-1-bti-TOC.txt"), b"Data.db\nAttached+i+Terms.db\n").unwrap();
-    assert_eq!(bench.create("three").unwrap().brought.0, 1);
+    assert_eq!(bench.create("three").unwrap().uploaded.0, 1);
     assert_eq!((bench.verify("two").wrong, bench.verify("three").wrong), (0, 0));
     // an object of another size is not replaced
     let data = bench.store().list("nodes").unwrap().into_iter().find(|object| object.key.contains("Data.db")).unwrap();
@@ -375,7 +375,7 @@ fn one_backup_of_a_node_is_made_at_a_time() {
     let first = store.hold(&format!("nodes/{HOST}")).unwrap();
     assert!(first.is_some());
     assert!(bench.create("two").unwrap_err().contains("is under way already"));
-    assert!(store.list("nodes").unwrap().is_empty(), "nothing was brought, and a lock is no object");
+    assert!(store.list("nodes").unwrap().is_empty(), "nothing was uploaded, and a lock is no object");
     drop(first);
     assert_eq!(bench.create("two").unwrap().files.0, 4);
 }
@@ -433,7 +433,7 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     let segment = bench.path("CommitLog-8-1700000000000.log");
     fs::write(&segment, b"records").unwrap();
     for _ in 0..2 {
-        log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
+        log::upload(&bench.env, &*bench.store(), HOST, &segment).unwrap();
     }
     let (count, properties) = bench.restore("again", Some(0)).unwrap().log.unwrap();
     assert_eq!(count, 1);
@@ -475,7 +475,7 @@ fn an_archive_that_began_after_the_backup_is_refused() {
         for id in archived {
             let path = bench.path(&format!("CommitLog-8-{}.log", TAKEN_AT + id));
             fs::write(&path, b"records").unwrap();
-            log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+            log::upload(&bench.env, &*bench.store(), HOST, &path).unwrap();
         }
         let restored = bench.restore("again", Some(2000));
         assert_eq!(restored.is_err(), has_gap, "{noted:?} {archived:?}");
@@ -506,18 +506,18 @@ fn an_archive_that_lacks_a_segment_in_the_middle_is_refused() {
     fs::create_dir(bench.path("log")).unwrap();
     let noted = format!("run {TAKEN_AT}\nof a later version\narchived CommitLog-8-{TAKEN_AT}.log\n");
     fs::write(bench.path("log/archived_segments"), noted).unwrap();
-    let bring = |id: i64| {
+    let upload = |id: i64| {
         let path = bench.path(&format!("log/CommitLog-8-{id}.log"));
         fs::write(&path, b"records").unwrap();
-        log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+        log::upload(&bench.env, &*bench.store(), HOST, &path).unwrap();
     };
-    bring(TAKEN_AT);
-    bring(TAKEN_AT + 2);
+    upload(TAKEN_AT);
+    upload(TAKEN_AT + 2);
     let refused = bench.restore("again", Some(2000)).unwrap_err();
     assert!(refused.contains(&format!("lacks segments between {TAKEN_AT} and {}", TAKEN_AT + 2)), "{refused}");
     assert!(!bench.path("again").exists(), "nothing was fetched");
     assert!(bench.restore_with("without", Some(2000), true).unwrap().log.is_some());
-    bring(TAKEN_AT + 1);
+    upload(TAKEN_AT + 1);
     assert_eq!(bench.restore("again", Some(2000)).unwrap().log.unwrap().0, 3);
 }
 
@@ -535,7 +535,7 @@ fn segments_from_before_the_backup_are_not_fetched() {
         for id in 1..4 {
             let path = bench.path(&format!("CommitLog-8-170000000000{id}.log"));
             fs::write(&path, b"records").unwrap();
-            log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+            log::upload(&bench.env, &*bench.store(), HOST, &path).unwrap();
         }
         assert_eq!(bench.restore("again", Some(0)).unwrap().log.unwrap().0, fetched, "{noted}");
         assert_eq!(files(&bench.path("again/commitlog-restored")).len(), fetched, "{noted}");
@@ -550,7 +550,7 @@ fn the_archiving_file_of_the_operator_stays_and_that_of_an_earlier_restore_goes(
     bench.create("two").unwrap();
     let segment = bench.path("CommitLog-8-1700000000000.log");
     fs::write(&segment, b"records").unwrap();
-    log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
+    log::upload(&bench.env, &*bench.store(), HOST, &segment).unwrap();
     let (to, file) = ("again", bench.path("again/commitlog_archiving.properties"));
     fs::create_dir(bench.path(to)).unwrap();
     fs::write(&file, "archive_command=/usr/bin/mine\n").unwrap();
@@ -590,7 +590,7 @@ fn a_directory_that_the_archiving_file_cannot_name_is_refused() {
     bench.create("two").unwrap();
     let segment = bench.path("CommitLog-8-1700000000000.log");
     fs::write(&segment, b"records").unwrap();
-    log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
+    log::upload(&bench.env, &*bench.store(), HOST, &segment).unwrap();
     for to in ["a,b", "a\\b", "a\nb"] {
         let refused = bench.restore(to, Some(0)).unwrap_err();
         assert!(refused.contains("without comma"), "{refused}");
@@ -606,18 +606,18 @@ fn the_writes_that_a_restore_undid_are_told_to_the_next_restore() {
     let bench = Bench::new();
     bench.put("two", 1, b"rows");
     bench.create("two").unwrap();
-    let bring = |directory: &str, segment: i64| {
+    let upload = |directory: &str, segment: i64| {
         let path = bench.path(directory).join(format!("CommitLog-8-{segment}.log"));
         fs::create_dir_all(bench.path(directory)).unwrap();
         fs::write(&path, b"records").unwrap();
-        log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+        log::upload(&bench.env, &*bench.store(), HOST, &path).unwrap();
     };
-    bring("log", TAKEN_AT);
+    upload("log", TAKEN_AT);
     let (point, started) = ((TAKEN_AT + 10) * 1000, TAKEN_AT + 30);
     fs::create_dir_all(bench.path("log-restored")).unwrap();
     fs::write(bench.path("log-restored/restored_to_point_in_time"), format!("{point} {started}\n")).unwrap();
-    bring("log-restored", started);
-    bring("log-restored", started + 1);
+    upload("log-restored", started);
+    upload("log-restored", started + 1);
     for (after, told) in [(20, String::new()), (40, format!("restore_undone={point},{started}\n"))] {
         let (count, properties) = bench.restore(&format!("again-{after}"), Some(after)).unwrap().log.unwrap();
         assert_eq!(count, 3);
@@ -627,7 +627,7 @@ fn the_writes_that_a_restore_undid_are_told_to_the_next_restore() {
     }
     fs::write(bench.path("log-restored/restored_to_point_in_time"), "yesterday").unwrap();
     let segment = bench.path("log-restored").join(format!("CommitLog-8-{started}.log"));
-    assert!(log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap_err().contains("no point in time"));
+    assert!(log::upload(&bench.env, &*bench.store(), HOST, &segment).unwrap_err().contains("no point in time"));
 }
 
 #[test]

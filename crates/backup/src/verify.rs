@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use env::{Env, Part};
 
 use crate::Result;
-use crate::copy::{self, Wrong};
+use crate::copy::{self, ObjectProblem};
 use crate::manifest::{self, Entry, Manifest};
 use crate::store::Store;
 
@@ -17,7 +17,7 @@ const TOLD_MAX: usize = 100;
 
 /// The findings of a verification.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct VerifyReport {
     /// Number of nodes of the backup.
     pub nodes: usize,
     /// Number of files that were read, and their bytes.
@@ -34,12 +34,12 @@ pub struct Found {
     pub told: Vec<String>,
 }
 
-impl Found {
+impl VerifyReport {
     /// Adds a file, or a manifest, that is not what it should be.
-    fn add(&mut self, wrong: Wrong) {
+    fn add(&mut self, wrong: ObjectProblem) {
         match &wrong {
-            Wrong::Damaged(_) => self.wrong += 1,
-            Wrong::Unread(_) => self.unread += 1,
+            ObjectProblem::Damaged(_) => self.wrong += 1,
+            ObjectProblem::Unread(_) => self.unread += 1,
         }
         if self.told.len() < TOLD_MAX {
             self.told.push(wrong.why());
@@ -50,8 +50,8 @@ impl Found {
 /// Verifies a backup, node by node: the manifest of one node is in memory at a time. A manifest
 /// that cannot be read is reported, and the files of the other nodes are verified. `told` is
 /// called with numbers of bytes that were read.
-pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Sync)) -> Result<Found> {
-    let mut found = Found::default();
+pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Sync)) -> Result<VerifyReport> {
+    let mut found = VerifyReport::default();
     let (mut members, mut parts) = (BTreeSet::new(), BTreeSet::new());
     for key in manifest::keys_of_backup(store, tag)? {
         parts.insert(key.rsplit('/').next().unwrap_or_default().trim_end_matches(".json").to_owned());
@@ -60,7 +60,7 @@ pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Syn
                 found = verify_node(env, store, &manifest, found, told);
                 members.extend(manifest.ring);
             }
-            Err(why) => found.add(Wrong::Unread(why)),
+            Err(why) => found.add(ObjectProblem::Unread(why)),
         }
     }
     found.absent = members.difference(&parts).cloned().collect();
@@ -73,9 +73,9 @@ fn verify_node(
     env: &Env,
     store: &dyn Store,
     manifest: &Manifest,
-    mut found: Found,
+    mut found: VerifyReport,
     told: &(dyn Fn(u64) + Sync),
-) -> Found {
+) -> VerifyReport {
     let files: VecDeque<&Entry> = manifest.files().collect();
     found.nodes += 1;
     found.files = (found.files.0 + files.len(), found.files.1.saturating_add(manifest.bytes()));
@@ -91,7 +91,7 @@ fn verify_node(
             }
         })
     };
-    env.tasks.side_by_side("verify", (0..AT_ONCE).map(|_| part()).collect());
+    env.tasks.run_in_parallel("verify", (0..AT_ONCE).map(|_| part()).collect());
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

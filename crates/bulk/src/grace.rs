@@ -16,7 +16,7 @@ use schema::system::is_system_keyspace;
 use stdx::Cursor;
 use types::ident::{qualified, quote_text};
 
-use crate::native::{Access, Answer, Asker};
+use crate::native::{Access, Answer, NativeConnection};
 use crate::run::on_thread;
 
 /// Keyspace and name of a table.
@@ -78,9 +78,9 @@ pub fn change_graces(
 
 /// gc_grace_seconds of all tables that the ring has.
 pub async fn graces(env: &Env, access: &Access) -> Result<Graces, String> {
-    let mut asker = access.open(env).await?;
+    let mut connection = access.open(env).await?;
     let question = "SELECT keyspace_name, table_name, gc_grace_seconds FROM system_schema.tables";
-    let answer = asker.ask(question).await?;
+    let answer = connection.ask(question).await?;
     let mut found = Graces::new();
     for row in 0..answer.rows.len() {
         let text = |column: &str| answer.text(row, column).unwrap_or_default();
@@ -97,16 +97,16 @@ pub async fn set_graces(
     tables: &BTreeSet<TableName>,
     change: GraceChange,
 ) -> Result<(), String> {
-    let mut asker = access.open(env).await?;
+    let mut connection = access.open(env).await?;
     for (keyspace, name) in tables.iter().filter(|(keyspace, _)| !is_system_keyspace(keyspace)) {
-        change_one(&mut asker, keyspace, name, change).await?;
+        change_one(&mut connection, keyspace, name, change).await?;
     }
     Ok(())
 }
 
 /// Changes gc_grace_seconds of one table.
 pub(crate) async fn change_one(
-    asker: &mut Asker,
+    connection: &mut NativeConnection,
     keyspace: &str,
     name: &str,
     change: GraceChange,
@@ -116,13 +116,13 @@ pub(crate) async fn change_one(
         quote_text(keyspace),
         quote_text(name)
     );
-    let answer = asker.ask(&question).await?;
+    let answer = connection.ask(&question).await?;
     if answer.rows.is_empty() {
         return Ok(());
     }
     let Some(changed) = change.of(seconds(&answer, 0)?) else { return Ok(()) };
     let statement = format!("ALTER TABLE {} WITH gc_grace_seconds = {changed}", qualified(keyspace, name));
-    asker.execute(&statement).await.map_err(|why| format!("{why}: {statement}"))
+    connection.execute(&statement).await.map_err(|why| format!("{why}: {statement}"))
 }
 
 fn seconds(answer: &Answer, row: usize) -> Result<i32, String> {

@@ -7,8 +7,9 @@
 //! 3. Each replica is to get the part of each SSTable that lies in its ranges ([`plan`]).
 //! 4. The parts go over sessions of streams ([`session`], [`sender`]), all replicas at once.
 //!
-//! Before step 1, [`making`] can make the keyspaces, types, tables, indexes and views that the ring
-//! lacks. Tables that are loaded in several parts forget no deletions meanwhile ([`grace`]).
+//! Before step 1, [`schema_creation`] can make keyspaces, types, tables, indexes and views that
+//! the ring lacks. Tables that are loaded in several parts forget no deletions meanwhile
+//! ([`grace`]).
 //!
 //! Rows keep their timestamps, so that a load which failed half-way is repeated as it was. Memory
 //! does not grow with the SSTables. Agrees with `org.apache.cassandra.tools.BulkLoader`,
@@ -17,11 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod columns;
-mod door;
+mod peer_connector;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grace;
-mod making;
+mod schema_creation;
 mod native;
 mod options;
 mod plan;
@@ -32,8 +33,8 @@ mod target;
 mod watch;
 
 pub use grace::{GraceChange, Graces, RAISE, TableName, change_graces, graces, learn_graces, set_graces};
-pub use making::{WantedKeyspace, WantedTable, complete_schema, make_schema, makes_view};
-pub use native::{Access, Answer, Asker};
+pub use schema_creation::{WantedKeyspace, WantedTable, complete_schema, make_schema, creates_view};
+pub use native::{Access, Answer, NativeConnection};
 pub use options::{Options, Throttle};
-pub use run::{Loaded, PeerEnd, load, run};
+pub use run::{LoadResult, PeerResult, load, run};
 pub use watch::{Planned, Watch};

@@ -41,7 +41,7 @@ pub struct Access {
 
 impl Access {
     /// A connection to the first node that takes one. Err: why none of them does.
-    pub async fn open(&self, env: &Env) -> Result<Asker, String> {
+    pub async fn open(&self, env: &Env) -> Result<NativeConnection, String> {
         let connector = self.tls.as_ref().map(Connector::open).transpose()?;
         let mut refusals = Vec::new();
         for node in &self.nodes {
@@ -56,7 +56,7 @@ impl Access {
             };
             for address in addresses {
                 match self.attempt(env, address, connector.as_ref()).await {
-                    Ok(asker) => return Ok(asker),
+                    Ok(connection) => return Ok(connection),
                     Err(why) => refusals.push(format!("{address}: {why}")),
                 }
             }
@@ -64,7 +64,7 @@ impl Access {
         Err(format!("no node answers on port {}: {}", self.port, refusals.join("; ")))
     }
 
-    async fn attempt(&self, env: &Env, to: IpAddr, connector: Option<&Connector>) -> Result<Asker, String> {
+    async fn attempt(&self, env: &Env, to: IpAddr, connector: Option<&Connector>) -> Result<NativeConnection, String> {
         let opening = async {
             let stream = env.network.connect(SocketAddr::new(to, self.port)).await?;
             match connector {
@@ -77,21 +77,21 @@ impl Access {
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))
             .and_then(|opened| opened)
             .map_err(|error| error.to_string())?;
-        let mut asker = Asker { env: env.clone(), node: to, stream, input: BytesMut::new() };
-        asker.start(self.login.as_ref()).await?;
-        Ok(asker)
+        let mut connection = NativeConnection { env: env.clone(), node: to, stream, input: BytesMut::new() };
+        connection.start(self.login.as_ref()).await?;
+        Ok(connection)
     }
 }
 
 /// A connection that is ready for questions.
-pub struct Asker {
+pub struct NativeConnection {
     env: Env,
     node: IpAddr,
     stream: Box<dyn Stream>,
     input: BytesMut,
 }
 
-impl Asker {
+impl NativeConnection {
     /// The address that was connected to.
     pub fn node(&self) -> IpAddr {
         self.node

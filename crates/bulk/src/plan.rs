@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use env::Env;
 use ring::Ring;
-use sending::{Choice, Outgoing};
+use sending::{ChosenSections, OutgoingFile};
 use sstable::SSTable;
 use streaming::data::outgoing::normalized;
 use streaming::{Received, TokenRange};
@@ -15,13 +15,13 @@ use streaming::{Received, TokenRange};
 const ENTIRE_MAX: usize = 128;
 
 /// A node, and the files for it.
-pub(crate) struct Share {
+pub(crate) struct PeerShare {
     /// Its broadcast address with the storage port.
     pub peer: SocketAddr,
     /// Whether it stands in another data center than the node that was asked for the ring.
     pub is_far: bool,
     /// The files of each session with the node. None is empty.
-    pub sessions: Vec<Vec<Outgoing>>,
+    pub sessions: Vec<Vec<OutgoingFile>>,
 }
 
 /// A node and the ranges that it replicates.
@@ -69,11 +69,11 @@ pub(crate) fn share(
     replica: &Replica,
     sstables: &[SSTable],
     connections: usize,
-) -> Result<Option<Share>, String> {
-    let mut sessions: Vec<Vec<Outgoing>> = Vec::new();
+) -> Result<Option<PeerShare>, String> {
+    let mut sessions: Vec<Vec<OutgoingFile>> = Vec::new();
     let (mut entire, mut count) = (0, 0);
     for sstable in sstables {
-        let choice = Choice::of(env, sstable, &replica.ranges, entire < ENTIRE_MAX);
+        let choice = ChosenSections::of(env, sstable, &replica.ranges, entire < ENTIRE_MAX);
         let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
         entire += usize::from(choice.entire.is_some());
         let place = count % connections.max(1);
@@ -87,7 +87,7 @@ pub(crate) fn share(
         session.push(choice.named(id, sstable, false).map_err(|error| error.to_string())?);
     }
     let Replica { peer, is_far, .. } = *replica;
-    Ok((!sessions.is_empty()).then_some(Share { peer, is_far, sessions }))
+    Ok((!sessions.is_empty()).then_some(PeerShare { peer, is_far, sessions }))
 }
 
 #[cfg(test)]

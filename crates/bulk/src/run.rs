@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use env::{Env, LocalFuture, MakeLocal};
+use env::{Env, LocalFuture, LocalFutureFactory};
 use internode::{Envelope, InternodeError, LinkType, MessagingVersion};
 use links::{Encryption, LinkOptions, LinkSettings, Peer, Receiver, Scope, StreamOpener};
 use schema::TableMetadata;
 use sstable::{Descriptor, NoCache, SSTable};
 
-use crate::door::{Door, Paces, Shared, TAKING_MAX, own_address};
+use crate::peer_connector::{PeerConnector, Paces, Shared, TAKING_MAX, own_address};
 use crate::options::Options;
-use crate::plan::{self, Share};
+use crate::plan::{self, PeerShare};
 use crate::target::{self, Target};
 use crate::watch::{Planned, Watch};
 use crate::{columns, session};
@@ -24,7 +24,7 @@ pub const SSTABLES_MAX: usize = 4096;
 
 /// The end of the sessions with a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PeerEnd {
+pub struct PeerResult {
     /// The share that the node was to get.
     pub planned: Planned,
     /// Whether it has all of it; an error is a sentence.
@@ -33,22 +33,22 @@ pub struct PeerEnd {
 
 /// The end of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loaded {
+pub struct LoadResult {
     /// The nodes that were to get something, by their addresses.
-    pub peers: Vec<PeerEnd>,
+    pub peers: Vec<PeerResult>,
     /// The keyspace's replication factor, over all data centers.
     pub replication: u32,
 }
 
-impl Loaded {
+impl LoadResult {
     /// The nodes that have not got everything.
-    pub fn failures(&self) -> impl Iterator<Item = &PeerEnd> {
+    pub fn failures(&self) -> impl Iterator<Item = &PeerResult> {
         self.peers.iter().filter(|peer| peer.result.is_err())
     }
 }
 
 /// Loads SSTables, on a thread of its own; waits for the end. Err: why nothing was sent.
-pub fn load(env: &Env, options: Options, sstables: Vec<Descriptor>, watch: Arc<dyn Watch>) -> Result<Loaded, String> {
+pub fn load(env: &Env, options: Options, sstables: Vec<Descriptor>, watch: Arc<dyn Watch>) -> Result<LoadResult, String> {
     let of_thread = env.clone();
     on_thread(env, move || Box::pin(async move { run(&of_thread, options, sstables, watch).await }))
 }
@@ -59,7 +59,7 @@ pub(crate) fn on_thread<T: Send + 'static>(
     make: impl FnOnce() -> Pin<Box<dyn Future<Output = Result<T, String>>>> + Send + 'static,
 ) -> Result<T, String> {
     let (tell, told) = std::sync::mpsc::channel();
-    let make: MakeLocal = Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(make().await)) }) });
+    let make: LocalFutureFactory = Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(make().await)) }) });
     env.tasks.spawn_local_worker("load", make).join()?;
     told.recv().unwrap_or_else(|_| Err("the thread of the load ended early".to_owned()))
 }
@@ -70,14 +70,14 @@ pub async fn run(
     options: Options,
     sstables: Vec<Descriptor>,
     watch: Arc<dyn Watch>,
-) -> Result<Loaded, String> {
+) -> Result<LoadResult, String> {
     if sstables.len() > SSTABLES_MAX {
         return Err(format!("{} SSTables at one time, the limit is {SSTABLES_MAX}", sstables.len()));
     }
     let Target { ring, table } = target::learn(env, &options).await?;
     let replicas = plan::replicas(&ring, &options.keyspace, &options.ignored)?;
     let (of_job, connections) = (env.clone(), options.connections_per_host);
-    let job = move || -> Result<Vec<Share>, String> {
+    let job = move || -> Result<Vec<PeerShare>, String> {
         let sstables = sstables.iter().map(|descriptor| open(&of_job, descriptor, &table));
         let sstables = sstables.collect::<Result<Vec<_>, _>>()?;
         let shares = replicas.iter().map(|replica| plan::share(&of_job, replica, &sstables, connections));
@@ -88,10 +88,10 @@ pub async fn run(
     watch.planned(&planned);
     let peers = stream(env, &options, shares, planned, watch).await?;
     let replication = ring.placement(&options.keyspace).map_or(0, |placement| placement.replication.factor());
-    Ok(Loaded { peers, replication })
+    Ok(LoadResult { peers, replication })
 }
 
-fn planned(share: &Share) -> Planned {
+fn planned(share: &PeerShare) -> Planned {
     let files = share.sessions.iter().flatten();
     let bytes = files.clone().fold(0u64, |sum, file| sum.saturating_add(file.weight.1));
     Planned { peer: share.peer, files: files.count(), bytes }
@@ -112,10 +112,10 @@ fn open(env: &Env, descriptor: &Descriptor, table: &Arc<TableMetadata>) -> Resul
 async fn stream(
     env: &Env,
     options: &Options,
-    shares: Vec<Share>,
+    shares: Vec<PeerShare>,
     planned: Vec<Planned>,
     watch: Arc<dyn Watch>,
-) -> Result<Vec<PeerEnd>, String> {
+) -> Result<Vec<PeerResult>, String> {
     let Some(first) = shares.first() else { return Ok(Vec::new()) };
     let from = own_address(first.peer);
     let opener = |version| Ok::<_, String>((version, opener(env, options, from, version)?));
@@ -127,12 +127,12 @@ async fn stream(
     });
     let mut running = Vec::new();
     for share in shares {
-        let Share { peer, is_far, sessions } = share;
+        let PeerShare { peer, is_far, sessions } = share;
         let (env, shared) = (env.clone(), Rc::clone(&shared));
-        let door = Rc::new(Door { env, shared, peer, is_far, understood: Cell::new(0) });
+        let connector = Rc::new(PeerConnector { env, shared, peer, is_far, understood: Cell::new(0) });
         let sessions = (0..)
             .zip(sessions)
-            .map(|(index, files)| tokio::task::spawn_local(session::run(Rc::clone(&door), index, files)));
+            .map(|(index, files)| tokio::task::spawn_local(session::run(Rc::clone(&connector), index, files)));
         running.push(sessions.collect::<Vec<_>>());
     }
     let mut ends = Vec::new();
@@ -142,7 +142,7 @@ async fn stream(
             let ended = session.await.unwrap_or_else(|error| Err(error.to_string()));
             result = result.and(ended);
         }
-        ends.push(PeerEnd { planned, result });
+        ends.push(PeerResult { planned, result });
     }
     Ok(ends)
 }
@@ -162,14 +162,14 @@ fn opener(env: &Env, options: &Options, from: SocketAddr, version: MessagingVers
         encryption: encryption.transpose()?,
         settings: LinkSettings { stream_user_timeout: TAKING_MAX, ..LinkSettings::default() },
     };
-    let receiver: Arc<dyn Receiver> = Arc::new(Nobody);
+    let receiver: Arc<dyn Receiver> = Arc::new(NoMessages);
     Ok(StreamOpener::new(env, &options, &receiver))
 }
 
 /// A loader takes no messages.
-struct Nobody;
+struct NoMessages;
 
-impl Receiver for Nobody {
+impl Receiver for NoMessages {
     fn received(&self, _from: &Peer, _link: LinkType, _message: Envelope) -> Result<(), InternodeError> {
         Ok(())
     }

@@ -7,25 +7,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use env::Stream;
-use sending::{Begun, OfSession, Outgoing, Piece, send_components, write_within};
+use sending::{FileTransfer, FileSession, OutgoingFile, Piece, send_components, write_within};
 use streaming::{Event, Received};
 use tokio::sync::mpsc;
 
-use crate::door::{Door, TAKING_MAX};
+use crate::peer_connector::{PeerConnector, TAKING_MAX};
 
 /// File links of one session at one time.
 const LINKS_MAX: usize = 2;
 
 /// The links on which all files were sent. A receiver of Cassandra fails its session when one of
 /// them ends before it has taken COMPLETE, so they stay open until the session ends.
-pub(crate) type Kept = Rc<RefCell<Vec<Box<dyn Stream>>>>;
+pub(crate) type OpenLinks = Rc<RefCell<Vec<Box<dyn Stream>>>>;
 
 /// The state that the tasks of one session share.
 pub(crate) struct Sender {
-    pub door: Rc<Door>,
-    pub session: OfSession,
-    pub files: Vec<Arc<Outgoing>>,
-    pub kept: Kept,
+    pub connector: Rc<PeerConnector>,
+    pub session: FileSession,
+    pub files: Vec<Arc<OutgoingFile>>,
+    pub kept: OpenLinks,
     pub events: mpsc::Sender<Event>,
 }
 
@@ -54,14 +54,14 @@ impl Sender {
             let file = self.files.iter().find(|file| file.id == id).ok_or("a file that was never offered")?;
             let link = match &mut link {
                 Some(link) => link,
-                None => link.insert(self.door.open().await?),
+                None => link.insert(self.connector.open().await?),
             };
             self.send(&mut **link, file).await?;
         }
     }
 
-    async fn send(&self, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), String> {
-        let Door { env, shared, peer, is_far, .. } = &*self.door;
+    async fn send(&self, link: &mut dyn Stream, file: &Arc<OutgoingFile>) -> Result<(), String> {
+        let PeerConnector { env, shared, peer, is_far, .. } = &*self.connector;
         let (session, of_file) = (self.session, Arc::clone(file));
         let taken = |error: std::io::Error| format!("the node takes no bytes: {error}");
         if file.entire.is_some()
@@ -81,7 +81,7 @@ impl Sender {
         }
         let job = move || of_file.begin(session);
         let begun = env.blocking_long("load", job).await.map_err(|full| full.to_string())?;
-        let Begun { head, first: mut piece, mut pieces, .. } = begun?;
+        let FileTransfer { head, first: mut piece, mut pieces, .. } = begun?;
         write_within(env, TAKING_MAX, link, &head).await.map_err(taken)?;
         while let Some(Piece { bytes, counted }) = piece.take() {
             let wait = shared.paces.borrow_mut().take(env, bytes.len(), file.entire.is_some(), *is_far);

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Env, Stream};
-use sending::{OfSession, Outgoing, offers, write_within};
+use sending::{FileSession, OutgoingFile, offers, write_within};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, Operation, Preview, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
-use crate::door::{Door, TAKING_MAX, own_address};
-use crate::sender::{self, Kept, Sender};
+use crate::peer_connector::{PeerConnector, TAKING_MAX, own_address};
+use crate::sender::{self, OpenLinks, Sender};
 
 /// News of files that wait for the session. Who has more waits.
 const EVENTS_MAX: usize = 64;
@@ -28,9 +28,9 @@ const TICK: Duration = Duration::from_secs(1);
 const READ_SIZE: usize = 64 << 10;
 
 /// Runs a session to its end. Err: why it has failed.
-pub(crate) async fn run(door: Rc<Door>, index: i32, files: Vec<Outgoing>) -> Result<(), String> {
-    let (env, plan) = (door.env.clone(), door.shared.plan);
-    let from = own_address(door.peer);
+pub(crate) async fn run(connector: Rc<PeerConnector>, index: i32, files: Vec<OutgoingFile>) -> Result<(), String> {
+    let (env, plan) = (connector.env.clone(), connector.shared.plan);
+    let from = own_address(connector.peer);
     let init = StreamInit {
         from,
         session_index: index,
@@ -40,14 +40,14 @@ pub(crate) async fn run(door: Rc<Door>, index: i32, files: Vec<Outgoing>) -> Res
         preview: Preview::None,
     };
     let offers = offers(&files);
-    let stream = door.open().await?;
+    let stream = connector.open().await?;
     let (session, effects) = Session::initiate(init, Vec::new(), offers, Limits::default(), now_ms(&env));
     let (read, write) = tokio::io::split(stream);
     let (events_in, events) = mpsc::channel(EVENTS_MAX);
-    let kept = Kept::default();
+    let kept = OpenLinks::default();
     let sender = Rc::new(Sender {
-        door,
-        session: OfSession { sender: from, plan, by_follower: false, index },
+        connector,
+        session: FileSession { sender: from, plan, by_follower: false, index },
         files: files.into_iter().map(Arc::new).collect(),
         kept: Rc::clone(&kept),
         events: events_in,
@@ -77,20 +77,20 @@ impl Control {
         loop {
             let Some(effect) = effects.pop_front() else {
                 let event = self.next().await;
-                effects.extend(self.session.on(event, now_ms(&self.env)));
+                effects.extend(self.session.on_event(event, now_ms(&self.env)));
                 continue;
             };
             match effect {
                 Effect::Send(message) => {
                     if self.send(&message).await.is_err() {
-                        effects.extend(self.session.on(Event::LinkEnded, now_ms(&self.env)));
+                        effects.extend(self.session.on_event(Event::LinkEnded, now_ms(&self.env)));
                     }
                 }
                 Effect::SendFiles(files) => sender::start(&self.sender, files),
                 // only a follower collects, and nothing was asked for that would come
                 Effect::Collect(_) | Effect::Add(_) => {
                     let why = "the node sends files to a loader".to_owned();
-                    effects.extend(self.session.on(Event::Broken(why), now_ms(&self.env)));
+                    effects.extend(self.session.on_event(Event::Broken(why), now_ms(&self.env)));
                 }
                 Effect::Close => {}
                 Effect::Finished(result) => {

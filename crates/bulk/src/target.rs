@@ -15,7 +15,7 @@ use stdx::Cursor;
 use types::Token;
 use types::ident::maybe_quote;
 
-use crate::native::{Answer, Asker};
+use crate::native::{Answer, NativeConnection};
 use crate::options::Options;
 
 /// Most nodes of a ring.
@@ -40,29 +40,29 @@ pub(crate) struct Target {
 
 /// Asks one node for everything. Err: a sentence.
 pub(crate) async fn learn(env: &Env, options: &Options) -> Result<Target, String> {
-    let mut asker = options.access.open(env).await?;
-    let ring = learn_ring(&mut asker, options.storage_port).await?;
-    await_agreement(env, &mut asker).await?;
-    let (schema, replication) = learn_keyspace(env, &mut asker, &options.keyspace).await?;
+    let mut connection = options.access.open(env).await?;
+    let ring = learn_ring(&mut connection, options.storage_port).await?;
+    await_agreement(env, &mut connection).await?;
+    let (schema, replication) = learn_keyspace(env, &mut connection, &options.keyspace).await?;
     let table = schema.table(&options.keyspace, &options.table);
     let table = table.ok_or_else(|| format!("there is no table {}.{} in the ring", options.keyspace, options.table))?;
     let ring = ring.with_keyspaces([(options.keyspace.clone(), Ok(replication))]);
     Ok(Target { ring, table: Arc::clone(table) })
 }
 
-async fn learn_ring(asker: &mut Asker, storage_port: Option<u16>) -> Result<Ring, String> {
+async fn learn_ring(connection: &mut NativeConnection, storage_port: Option<u16>) -> Result<Ring, String> {
     let of_local = "SELECT partitioner, broadcast_address, broadcast_port, data_center, rack, tokens, host_id \
                     FROM system.local";
-    let local = asker.ask(of_local).await?;
+    let local = connection.ask(of_local).await?;
     let partitioner = local.text(0, "partitioner").unwrap_or_default();
     if partitioner != MURMUR3_PARTITIONER {
         return Err(format!("the ring's partitioner is {partitioner}; only rows of {MURMUR3_PARTITIONER} are loaded"));
     }
-    let node = asker.node();
+    let node = connection.node();
     let endpoint = endpoint(&local, 0, ("broadcast_address", "broadcast_port"), storage_port)?;
     let endpoint = endpoint.ok_or_else(|| format!("{node} owns no tokens: ask a member of the ring"))?;
     let of_peers = "SELECT peer, peer_port, data_center, rack, tokens, host_id FROM system.peers_v2";
-    let peers = asker.ask(of_peers).await?;
+    let peers = connection.ask(of_peers).await?;
     if peers.rows.len() > NODES_MAX {
         return Err(format!("the ring has {} nodes, the limit is {NODES_MAX}", peers.rows.len()));
     }
@@ -76,11 +76,11 @@ async fn learn_ring(asker: &mut Asker, storage_port: Option<u16>) -> Result<Ring
 
 /// Waits until all nodes have the schema of the one that is asked, [`AGREEMENT_MAX`] at most: a
 /// node refuses files of a table that it has not heard of yet.
-async fn await_agreement(env: &Env, asker: &mut Asker) -> Result<(), String> {
+async fn await_agreement(env: &Env, connection: &mut NativeConnection) -> Result<(), String> {
     let until = env.now().plus(AGREEMENT_MAX);
     loop {
-        let local = asker.ask("SELECT schema_version FROM system.local").await?;
-        let peers = asker.ask("SELECT schema_version FROM system.peers_v2").await?;
+        let local = connection.ask("SELECT schema_version FROM system.local").await?;
+        let peers = connection.ask("SELECT schema_version FROM system.peers_v2").await?;
         let version = local.value(0, "schema_version");
         let agree = (0..peers.rows.len()).all(|row| peers.value(row, "schema_version") == version);
         if agree || env.now() >= until {
@@ -144,8 +144,8 @@ fn tokens_of(set: &[u8]) -> Result<Vec<Token>, String> {
 }
 
 /// The keyspace's schema and where its rows lie.
-async fn learn_keyspace(env: &Env, asker: &mut Asker, keyspace: &str) -> Result<(Schema, Replication), String> {
-    let described = asker.ask(&format!("DESCRIBE KEYSPACE {} WITH INTERNALS", maybe_quote(keyspace))).await;
+async fn learn_keyspace(env: &Env, connection: &mut NativeConnection, keyspace: &str) -> Result<(Schema, Replication), String> {
+    let described = connection.ask(&format!("DESCRIBE KEYSPACE {} WITH INTERNALS", maybe_quote(keyspace))).await;
     let described = described.map_err(|why| format!("the ring does not describe keyspace {keyspace}: {why}"))?;
     let statements = (0..described.rows.len()).filter_map(|row| described.text(row, "create_statement"));
     let text: String = statements.map(|statement| statement + "\n").collect();

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bulk::{Access, GraceChange, Loaded, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch};
+use bulk::{Access, GraceChange, LoadResult, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch};
 use env::sim::{DATA, World};
-use env::{Env, LocalFuture, MakeLocal};
+use env::{Env, LocalFuture, LocalFutureFactory};
 use server::running::{RunningNode, start_driven};
 use sim::starting::{self, PORT};
 use sstable::Descriptor;
@@ -58,7 +58,7 @@ impl Bench {
         let env = self.world.env(NODES);
         let (tell, told) = tokio::sync::oneshot::channel();
         let of_thread = env.clone();
-        let make: MakeLocal =
+        let make: LocalFutureFactory =
             Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(work(of_thread).await)) }) });
         let worker = env.tasks.spawn_local_worker("load", make);
         let answer = self.world.block_on(told).unwrap();
@@ -66,7 +66,7 @@ impl Bench {
         answer
     }
 
-    fn load(&self, version: &str, connections_per_host: usize, watch: Arc<dyn Watch>) -> Result<Loaded, String> {
+    fn load(&self, version: &str, connections_per_host: usize, watch: Arc<dyn Watch>) -> Result<LoadResult, String> {
         let sstables = self.copied(version);
         let options = Options {
             access: self.access(),

@@ -16,8 +16,8 @@ use gossip::{Event, Gossip};
 use internode::payload::gossip::EndpointState;
 use internode::{Envelope, LinkType};
 use links::Peer;
-use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
-use ring::allocation::{Wish, allocate};
+use membership::{MembershipHandler, LocalApplicationStates, JoinError, JoinOptions, Membership, Messenger};
+use ring::allocation::{AllocationRequest, allocate};
 use ring::{Endpoint, State};
 
 use crate::identity::{IdentityOptions, RELEASE_VERSION, Saved};
@@ -47,7 +47,7 @@ pub async fn allocate_tokens(
     members.retain(|endpoint| endpoint.address != identity.broadcast);
     let usual = ("datacenter1".to_owned(), "rack1".to_owned());
     let (data_center, rack) = identity.place.as_ref().unwrap_or(&usual);
-    let wish = Wish { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
+    let wish = AllocationRequest { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
     let tokens = allocate(&members, wish, &mut || env.random.next_u64()).map_err(AllocationError::Refused)?;
     tracing::info!(members = members.len(), copies, "tokens are allocated: {}", text_of(&tokens));
     Ok(tokens.into_iter().map(|token| token.0).collect())
@@ -139,10 +139,10 @@ async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings
         joining: None,
         replaces: settings.movements.replaces,
         prefers_local: false,
-        introduction: observer_introduction(identity, &settings),
+        local_states: observer_states(identity, &settings),
         remembered: Vec::new(),
     };
-    let told = Membership::scout(env, options, Arc::new(GossipObserver(settings.seed_names))).await?;
+    let told = Membership::run_shadow_round(env, options, Arc::new(GossipObserver(settings.seed_names))).await?;
     let endpoint = |(address, state): (SocketAddr, EndpointState)| {
         let state = if is_hearsay(&state) { as_member(state) } else { state };
         let endpoint = topology::endpoint_of(address, &state, true)?;
@@ -154,9 +154,9 @@ async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings
     Ok(told.into_iter().filter_map(endpoint).collect())
 }
 
-/// The introduction of a node that only looks at a ring: it tells nothing of itself.
-fn observer_introduction(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
-    Introduction {
+/// The states of a node that only looks at a ring: it tells nothing of itself.
+fn observer_states(identity: &IdentityOptions, settings: &JoinSettings) -> LocalApplicationStates {
+    LocalApplicationStates {
         host_id: String::new(),
         tokens: Vec::new(),
         data_center: String::new(),
@@ -174,7 +174,7 @@ fn observer_introduction(identity: &IdentityOptions, settings: &JoinSettings) ->
 /// no request. It holds the names of the seeds; None: they have none.
 struct GossipObserver(Option<SeedNames>);
 
-impl Follower for GossipObserver {
+impl MembershipHandler for GossipObserver {
     fn ring_changed(&self, _gossip: &Gossip, _events: &[Event]) {}
 
     fn schema_version(&self) -> [u8; 16] {

@@ -2,9 +2,9 @@
 //!
 //! Nodes hear of a change of the ring at different times. For [`MovementSettings::ring_delay`]
 //! after this node has heard that another one has joined or moved, or has done so itself, writes
-//! also go to those that held its ranges before ([`ring::Former`] tells why). A node that replaces
-//! a dead one takes nothing from a living one, and one of which this node has not heard that it was
-//! on its way has told its news long ago: neither counts.
+//! also go to those that held its ranges before ([`ring::FormerTokens`] tells why). A node that
+//! replaces a dead one takes nothing from a living one, and one of which this node has not heard
+//! that it was on its way has told its news long ago: neither counts.
 //!
 //! [`MovementSettings::ring_delay`]: crate::range_movement_state::MovementSettings::ring_delay
 
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use env::Instant;
-use ring::{Endpoint, EndpointId, Former, State};
+use ring::{Endpoint, EndpointId, FormerTokens, State};
 use types::Token;
 
 /// An endpoint that has come to its tokens.
@@ -63,7 +63,7 @@ impl FormerOwners {
     }
 
     /// The arrivals among these endpoints, as the ring has them.
-    pub(crate) fn of_endpoints(&self, endpoints: &[Endpoint]) -> Former {
+    pub(crate) fn of_endpoints(&self, endpoints: &[Endpoint]) -> FormerTokens {
         let ids = (0u32..).map(EndpointId).zip(endpoints);
         let before = |endpoint: &Endpoint| {
             self.arrivals.iter().find(|arrival| arrival.address == endpoint.address).map(|found| found.before.clone())
@@ -95,9 +95,9 @@ mod tests {
         let after: Vec<Endpoint> = of(endpoint(2, &[2]), endpoint(3, &[5]), endpoint(6, &[4]), Some(endpoint(7, &[7])));
         let mut owners = FormerOwners::default();
         assert!(!owners.follow(&before, &before, at(0), second * 10));
-        assert_eq!(owners.of_endpoints(&before), Former::new());
+        assert_eq!(owners.of_endpoints(&before), FormerTokens::new());
         assert!(owners.follow(&before, &after, at(1), second * 10));
-        let former = Former::from([(EndpointId(1), vec![]), (EndpointId(2), vec![Token(3)])]);
+        let former = FormerTokens::from([(EndpointId(1), vec![]), (EndpointId(2), vec![Token(3)])]);
         assert_eq!(owners.of_endpoints(&after), former);
         // another move counts from then on, and the tokens before the first one stay
         let moving: Vec<Endpoint> = of(
@@ -111,8 +111,8 @@ mod tests {
         assert!(owners.follow(&moving, &moved, at(10), second * 10));
         assert_eq!(owners.of_endpoints(&moved), former);
         assert!(!owners.follow(&moved, &moved, at(11), second * 10));
-        assert_eq!(owners.of_endpoints(&moved), Former::from([(EndpointId(2), vec![Token(3)])]));
+        assert_eq!(owners.of_endpoints(&moved), FormerTokens::from([(EndpointId(2), vec![Token(3)])]));
         assert!(!owners.follow(&moved, &moved, at(20), second * 10));
-        assert_eq!(owners.of_endpoints(&moved), Former::new());
+        assert_eq!(owners.of_endpoints(&moved), FormerTokens::new());
     }
 }

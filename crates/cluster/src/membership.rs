@@ -15,7 +15,7 @@ use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{Encryption, LinkOptions, LinkSettings, Peer, Scope};
-use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
+use membership::{MembershipHandler, LocalApplicationStates, JoinOptions, Membership, Messenger};
 
 pub use membership::JoinError;
 
@@ -138,15 +138,15 @@ impl Node {
         let gossip = settings.gossip(identity.broadcast, &identity.cluster_name);
         let links = settings.links(identity.listen, identity.broadcast);
         let internal = settings.tells_internal_address.then_some(identity.listen);
-        let introduction = Introduction { internal, ..self.introduction(settings.version, settings.sstable_versions) };
-        let _ = self.membership_state.introduction.set(introduction.clone());
+        let local_states = LocalApplicationStates { internal, ..self.local_states(settings.version, settings.sstable_versions) };
+        let _ = self.membership_state.local_states.set(local_states.clone());
         self.membership_state.movements.configure(settings.movements);
         let (fetches, joins) = (self.needs_bootstrap(&settings.seeds), settings.movements.joins);
         {
             let mut state = self.membership_state.movements.state();
             (state.mode, state.fetches) = (Mode::Starting, fetches);
         }
-        let first_token = introduction.tokens.first().copied().unwrap_or_default();
+        let first_token = local_states.tokens.first().copied().unwrap_or_default();
         let joining = joining_status(settings.movements, identity.broadcast, first_token);
         // the others must not take a new node for the dead one that it replaces under its address
         let is_at_own_address = settings.movements.replaces == Some(identity.broadcast);
@@ -164,7 +164,7 @@ impl Node {
             // also of a node that is there: the others may not have heard that it has replaced one
             replaces: settings.movements.replaces,
             prefers_local: settings.prefers_local,
-            introduction: introduction.clone(),
+            local_states: local_states.clone(),
             remembered: peers::saved_states(&self.engine, identity.broadcast),
         };
         self.membership_state.places.store(Arc::new(settings.places));
@@ -221,7 +221,7 @@ impl Node {
 
     /// Does the work of [`Self::enter`]. The caller makes sure that it runs only once at a time.
     async fn enter_ring(self: &Arc<Self>) -> Result<(), JoinError> {
-        let (Some(membership), Some(introduction)) = (self.membership(), self.membership_state.introduction.get()) else {
+        let (Some(membership), Some(local_states)) = (self.membership(), self.membership_state.local_states.get()) else {
             return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
         };
         let (mode, fetches) = {
@@ -230,7 +230,7 @@ impl Node {
         };
         if !self.identity.is_bootstrapped && fetches {
             // a process that has failed to fetch everything has told ever since that it joins
-            self.bootstrap(introduction, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
+            self.bootstrap(local_states, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
             if let Err(why) = self.refuse_without_gossip() {
                 self.membership_state.movements.set_mode(Mode::JoiningFailed);
                 return Err(JoinError::Bootstrap(why));
@@ -238,7 +238,7 @@ impl Node {
             self.save_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
         }
         if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {
-            membership.become_member(introduction);
+            membership.become_member(local_states);
             membership.with_gossip(|gossip| self.follow(gossip));
             // the others are to know it before drivers do
             if self.ring().endpoints().len() > 1 {
@@ -275,9 +275,9 @@ impl Node {
     }
 
     /// The values that this node tells of itself.
-    pub(crate) fn introduction(&self, version: MessagingVersion, sstable_versions: String) -> Introduction {
+    pub(crate) fn local_states(&self, version: MessagingVersion, sstable_versions: String) -> LocalApplicationStates {
         let identity = &self.identity;
-        Introduction {
+        LocalApplicationStates {
             host_id: types::literal::print_uuid(&identity.host_id),
             tokens: identity.tokens.iter().map(|token| token.0).collect(),
             data_center: identity.data_center.clone(),
@@ -323,7 +323,7 @@ fn is_of_the_ring(event: &Event) -> bool {
 /// Follows the ring for a node, for as long as the node is there.
 struct RingFollower(Weak<Node>);
 
-impl Follower for RingFollower {
+impl MembershipHandler for RingFollower {
     fn ring_changed(&self, gossip: &Gossip, events: &[Event]) {
         let Some(node) = self.0.upgrade() else { return };
         match events.iter().any(is_of_the_ring) {

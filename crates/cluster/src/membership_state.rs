@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use env::Wake;
-use membership::{Introduction, Membership, Messenger};
-use stdx::Share;
+use membership::{LocalApplicationStates, Membership, Messenger};
+use stdx::ByteBudget;
 
 use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
@@ -43,7 +43,7 @@ pub(crate) struct MembershipState {
     /// Takes the events of the ring that drivers are told.
     pub(crate) listener: OnceLock<Box<Listener>>,
     /// The values that this node tells of itself when gossip is begun again.
-    pub(crate) introduction: OnceLock<Introduction>,
+    pub(crate) local_states: OnceLock<LocalApplicationStates>,
     /// Places of nodes that the snitch's file names; replaced when the file changes.
     pub(crate) places: ArcSwap<NodeLocations>,
     /// The way to the task that exchanges schemas. Set before the node joins.
@@ -61,7 +61,7 @@ pub(crate) struct MembershipState {
     /// The bytes that writes keep until all of their replicas have answered. Each write counts
     /// once, however many replicas it waits for. Set before the first write that goes to others;
     /// not set: [`UNANSWERED_MAX`].
-    pub(crate) unanswered: OnceLock<Arc<Share>>,
+    pub(crate) unanswered: OnceLock<Arc<ByteBudget>>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
     /// Endpoints that have come to tokens lately.

@@ -11,7 +11,7 @@ use ring::Ring;
 use rows::limits::{GroupSelector, GroupValues};
 use rows::{Mutation, ReadError, Row};
 use schema::{Schema, TableId, TableMetadata};
-use stdx::Share;
+use stdx::ByteBudget;
 use storage::{Engine, StorageError};
 use tokio::sync::Semaphore;
 use types::{DecoratedKey, Token};
@@ -251,12 +251,12 @@ impl Node {
     /// Sets the bytes that writes may keep until all of their replicas have answered. Called once,
     /// before the node joins.
     pub fn set_unanswered_max(&self, bytes: usize) {
-        let _ = self.membership_state.unanswered.set(Share::new(bytes));
+        let _ = self.membership_state.unanswered.set(ByteBudget::new(bytes));
     }
 
     /// The bytes that writes keep until all of their replicas have answered.
-    pub(crate) fn unanswered(&self) -> &Arc<Share> {
-        self.membership_state.unanswered.get_or_init(|| Share::new(UNANSWERED_MAX))
+    pub(crate) fn unanswered(&self) -> &Arc<ByteBudget> {
+        self.membership_state.unanswered.get_or_init(|| ByteBudget::new(UNANSWERED_MAX))
     }
 
     /// How this node coordinates conditional statements among several nodes.

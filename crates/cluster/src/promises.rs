@@ -19,7 +19,7 @@ use internode::payload::paxos::{
     Ballot, BallotFlag, CommitAndPrepare, Electorate, Permission, PrepareV2, PrepareV2Answer, Prepared, Refresh,
     RepairAnswer, RepairRequest,
 };
-use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::{AnswerError, AnswerLimits, AnswerKind};
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::ReadResponse;
 use links::limits::MESSAGE_SIZE_MAX;
@@ -92,7 +92,7 @@ impl Node {
         ballot: Ballot,
         limit: Duration,
     ) -> Result<PromiseRead, WriteError> {
-        let wanted = if read.digest.is_some() { Wanted::Digest } else { Wanted::Data };
+        let wanted = if read.digest.is_some() { AnswerKind::Digest } else { AnswerKind::Data };
         let options = &self.engine.options;
         let tombstones = TombstoneLimits {
             warn: options.tombstone_warn_threshold,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use internode::payload::repair::{Prepare, SessionId, SyncResponse};
 use schema::TableId;
 use storage::flushed_table::FlushedTable;
@@ -114,7 +114,7 @@ pub(crate) struct Participation {
 /// The state that the parts of repair share.
 pub(crate) struct Repairs {
     /// The way to the thread of repair. Set when the node joins a ring.
-    pub worker: OnceLock<mpsc::Sender<MakeLocal>>,
+    pub worker: OnceLock<mpsc::Sender<LocalFutureFactory>>,
     participations: Mutex<HashMap<SessionId, Arc<Participation>>>,
     sessions: Mutex<BTreeMap<SessionId, LocalSession>>,
     /// True once all sessions of `system.repairs` are in `sessions`. If they cannot be read it

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::Env;
-use stdx::{Share, Taken};
+use stdx::{ByteBudget, ByteReservation};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Most reads that build large results, or are the next to do so: as many as there are threads for
@@ -28,14 +28,14 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct ResultRoom {
     /// The bytes that large results may take, and the bytes that they take now.
-    pub share: Arc<Share>,
+    pub share: Arc<ByteBudget>,
     building: Semaphore,
 }
 
 impl ResultRoom {
     /// Makes room for so many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self { share: Share::new(bytes), building: Semaphore::new(BUILDING_MAX) }
+        Self { share: ByteBudget::new(bytes), building: Semaphore::new(BUILDING_MAX) }
     }
 
     /// Waits for a turn, and then for memory. None: there will be none, because the node stops.
@@ -48,7 +48,7 @@ impl ResultRoom {
     }
 
     /// Takes memory for a result that is about to be built. None: other requests have taken it.
-    pub fn expect_one(&self) -> Option<Taken> {
+    pub fn expect_one(&self) -> Option<ByteReservation> {
         (!self.share.is_used_up()).then(|| self.share.take(EXPECTED.min(self.share.limit() / EXPECTED_PART)))
     }
 }

@@ -57,7 +57,7 @@ impl Node {
             tell();
             Ok(Ok(schema))
         };
-        self.env.to_its_end("schema change", change).await
+        self.env.run_to_completion("schema change", change).await
     }
 
     /// Takes over rows of the schema tables that another node has written. False: they are here

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use internode::{Envelope, Header};
 use links::Peer;
-use membership::{Messenger, Unanswered};
+use membership::{Messenger, RequestFailure};
 use tokio::sync::mpsc;
 
 /// Most messages that may wait for the task. A further push is dropped: its sender tells another
@@ -24,5 +24,5 @@ pub(crate) enum SchemaMessage {
     /// SCHEMA_PULL_REQ.
     Give(Messenger, Peer, Header),
     /// The end of a pull of this node: the node that was asked, the version, and the answer.
-    Pulled(SocketAddr, [u8; 16], Result<Envelope, Unanswered>),
+    Pulled(SocketAddr, [u8; 16], Result<Envelope, RequestFailure>),
 }

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use gossip::{Gossip, Status};
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{ApplicationState, EndpointState};
-use ring::{Endpoint, EndpointId, Former, Replication, Ring, State};
+use ring::{Endpoint, EndpointId, FormerTokens, Replication, Ring, State};
 use schema::Schema;
 use types::Token;
 
@@ -132,13 +132,13 @@ impl Node {
 
     /// The former owners of tokens, after the endpoints have become these. Once all nodes have had
     /// the time to hear of the change, the ring is made anew.
-    fn follow_former_owners(&self, endpoints: &[Endpoint]) -> Former {
+    fn follow_former_owners(&self, endpoints: &[Endpoint]) -> FormerTokens {
         let delay = self.membership_state.movements.settings().ring_delay;
         let mut owners = self.membership_state.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
         let has_come = owners.follow(self.ring.load().endpoints(), endpoints, self.env.now(), delay);
         if has_come {
             let (weak, env) = (self.weak(), self.env.clone());
-            let make: MakeLocal = Box::new(move || {
+            let make: LocalFutureFactory = Box::new(move || {
                 Box::pin(async move {
                     env.sleep(delay).await;
                     let Some(node) = weak.upgrade() else { return };
@@ -328,7 +328,7 @@ pub(crate) mod tests {
                 wall_millis: node.env.clock.now_micros() / 1000,
             };
             let told = vec![(address, EndpointState { generation, heartbeat: version, values })];
-            node.messenger().expect("joined").with_gossip(|gossip| gossip.adopt(told, now));
+            node.messenger().expect("joined").with_gossip(|gossip| gossip.apply_shadow_round(told, now));
             let snapshot = node.ring();
             snapshot.tokens().find(|(owned, _)| *owned == Token(5)).map(|(_, endpoint)| endpoint.address)
         };
@@ -386,7 +386,7 @@ pub(crate) mod tests {
         };
         create("three", "3");
         assert_eq!(planned("three", Consistency::One), Ok((1, 1)));
-        let shortage = ring::Shortage { required: 2, alive: 1 };
+        let shortage = ring::InsufficientReplicas { required: 2, alive: 1 };
         let level = Consistency::Quorum;
         assert_eq!(planned("three", level), Err(RequestError::Unavailable { level, shortage }));
         create("odd", "3/1");

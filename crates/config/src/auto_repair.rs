@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::reader::Reader;
 use crate::units::{self, DATA, TIME};
-use crate::value::What;
+use crate::value::ParsedValue;
 
 const KEY: &str = "auto_repair";
 
@@ -73,7 +73,7 @@ impl Default for AutoRepair {
 /// Reads the key; where a sub-key has a problem the default stands in.
 pub(crate) fn auto_repair(reader: &mut Reader<'_>) -> AutoRepair {
     let mut settings = AutoRepair::default();
-    let What::Json(Json::Object(given)) = reader.value(KEY).what else { return settings };
+    let ParsedValue::Json(Json::Object(given)) = reader.value(KEY).what else { return settings };
     if let Err(why) = settings.take_all(&given) {
         reader.problem(KEY, &why);
     }

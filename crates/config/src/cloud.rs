@@ -20,7 +20,7 @@ use crate::units;
 
 /// A question to the metadata service.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Question {
+pub struct MetadataRequest {
     /// `GET` or `PUT`
     pub method: &'static str,
     /// The whole address.
@@ -35,7 +35,7 @@ pub struct Question {
 pub trait Service {
     /// Asks the metadata service, and gives the body of an answer with status 200. Err: why there
     /// is none.
-    fn ask(&mut self, question: &Question) -> Result<String, String>;
+    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String>;
 
     /// The content of a file of the machine, if it is there.
     fn file(&mut self, path: &str) -> Option<String>;
@@ -43,7 +43,7 @@ pub trait Service {
 
 /// The answers of a metadata service.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Located {
+pub struct CloudLocation {
     /// The place of this node.
     pub place: Place,
     /// The address by which nodes of other regions reach this one (Ec2MultiRegionSnitch): it is
@@ -65,7 +65,7 @@ const TOKEN_SECONDS: std::ops::RangeInclusive<u32> = 30..=21_600;
 
 /// Asks the metadata service where this machine is. `text`: that of cassandra-rackdc.properties;
 /// empty where there is none. Err: a sentence that says what is wrong.
-pub fn locate(snitch: Snitch, text: &str, service: &mut dyn Service) -> Result<Located, String> {
+pub fn locate(snitch: Snitch, text: &str, service: &mut dyn Service) -> Result<CloudLocation, String> {
     let properties = properties(text);
     let mut metadata = Metadata::new(snitch, &properties, service)?;
     let suffix = properties.get("dc_suffix").map_or("", String::as_str);
@@ -92,7 +92,7 @@ pub fn locate(snitch: Snitch, text: &str, service: &mut dyn Service) -> Result<L
         Snitch::Ec2MultiRegion => Some(metadata.address("/latest/meta-data/public-ipv4")?),
         _ => None,
     };
-    Ok(Located { place, public })
+    Ok(CloudLocation { place, public })
 }
 
 /// The metadata service of one cloud.
@@ -136,8 +136,8 @@ impl<'a> Metadata<'a> {
         Ok(Self { service, url, timeout, token_seconds, token: None })
     }
 
-    fn question(&self, method: &'static str, path: &str, headers: Vec<(&'static str, String)>) -> Question {
-        Question { method, url: format!("{}{path}", self.url), headers, timeout: self.timeout }
+    fn question(&self, method: &'static str, path: &str, headers: Vec<(&'static str, String)>) -> MetadataRequest {
+        MetadataRequest { method, url: format!("{}{path}", self.url), headers, timeout: self.timeout }
     }
 
     fn get(&mut self, path: &str, headers: &[(&'static str, &str)]) -> Result<String, String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::archiving::Archiving;
 use crate::reader::Reader;
-use crate::value::What;
+use crate::value::ParsedValue;
 
 /// The commit log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -164,7 +164,7 @@ fn commitlog_sync(reader: &mut Reader<'_>) -> CommitLogSync {
 fn compression(reader: &Reader<'_>) -> Option<ClassOptions> {
     let value = reader.value("commitlog_compression");
     let parameters = value.parameters().into_iter().collect();
-    (value.what != What::Null).then_some(ClassOptions { class: value.text, parameters })
+    (value.what != ParsedValue::Null).then_some(ClassOptions { class: value.text, parameters })
 }
 
 fn cdc(reader: &Reader<'_>) -> Option<Cdc> {

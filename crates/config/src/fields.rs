@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use crate::error::ConfigError;
 use crate::load::Values;
 use crate::reader::Reader;
-use crate::value::What;
+use crate::value::ParsedValue;
 use crate::{
     Caches, Compaction, Compatibility, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport,
     ReadSizes, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
@@ -200,7 +200,7 @@ pub(crate) const DEFAULT_COMPACTION: (&str, [(&str, &str); 5]) = (
 
 fn default_compaction(reader: &Reader<'_>) -> BTreeMap<String, String> {
     let value = reader.value("default_compaction");
-    if value.what == What::Null {
+    if value.what == ParsedValue::Null {
         let (class, options) = DEFAULT_COMPACTION;
         let options = options.into_iter().chain([("class", class)]);
         return options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -272,7 +272,7 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
 fn protected_rows(reader: &mut Reader<'_>) -> [u32; 2] {
     const KEY: &str = "replica_filtering_protection";
     const SUB_KEYS: [&str; 2] = ["cached_rows_warn_threshold", "cached_rows_fail_threshold"];
-    let What::Json(Json::Object(given)) = reader.value(KEY).what else { return PROTECTED_ROWS };
+    let ParsedValue::Json(Json::Object(given)) = reader.value(KEY).what else { return PROTECTED_ROWS };
     reader.refuse_other_sub_keys(KEY, &given, &SUB_KEYS);
     let mut rows = PROTECTED_ROWS;
     for (name, rows) in SUB_KEYS.into_iter().zip(&mut rows) {
@@ -340,7 +340,7 @@ impl Reader<'_> {
     /// The encryption of a port to which clients connect, with the sub-keys of
     /// client_encryption_options.
     pub(crate) fn encryption(&mut self, name: &str) -> Option<crate::ClientEncryption> {
-        let What::Json(Json::Object(map)) = self.value(name).what else { return None };
+        let ParsedValue::Json(Json::Object(map)) = self.value(name).what else { return None };
         crate::encryption::client_encryption(&map).unwrap_or_else(|problem| {
             self.problem(name, &problem);
             None
@@ -348,7 +348,7 @@ impl Reader<'_> {
     }
 
     pub(crate) fn server_encryption(&mut self) -> Option<crate::ServerEncryption> {
-        let What::Json(Json::Object(map)) = self.value("server_encryption_options").what else { return None };
+        let ParsedValue::Json(Json::Object(map)) = self.value("server_encryption_options").what else { return None };
         crate::encryption::server_encryption(&map).unwrap_or_else(|problem| {
             self.problem("server_encryption_options", &problem);
             None
@@ -356,7 +356,7 @@ impl Reader<'_> {
     }
 
     fn data_file_directories(&mut self) -> Vec<String> {
-        let What::Json(Json::Array(items)) = self.value("data_file_directories").what else { return Vec::new() };
+        let ParsedValue::Json(Json::Array(items)) = self.value("data_file_directories").what else { return Vec::new() };
         let mut directories: Vec<String> = Vec::new();
         for item in &items {
             match item.as_str() {
@@ -376,7 +376,7 @@ impl Reader<'_> {
     fn sstable_format(&mut self, compatibility: Compatibility) -> SSTableFormat {
         let is_4 = compatibility == Compatibility::Cassandra4;
         let given = match self.value("sstable").what {
-            What::Json(Json::Object(given)) => given,
+            ParsedValue::Json(Json::Object(given)) => given,
             _ => Map::new(),
         };
         self.refuse_other_sub_keys("sstable", &given, &["selected_format", "format"]);

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::Config;
 use crate::catalogue::{self, Kind};
 use crate::load::Values;
-use crate::value::{Value, What};
+use crate::value::{Value, ParsedValue};
 
 /// Guardrails that are violated by smaller values.
 const MINIMA: &[&str] = &["minimum_replication_factor"];
@@ -68,13 +68,13 @@ impl Config {
 
     /// The value of a switch.
     pub fn switch(&self, name: &str) -> bool {
-        catalogue::find(name).is_some_and(|(key, _)| self.value(key).what == What::Bool(true))
+        catalogue::find(name).is_some_and(|(key, _)| self.value(key).what == ParsedValue::Bool(true))
     }
 
     /// The words of a list.
     pub fn words(&self, name: &str) -> Vec<String> {
         let value = catalogue::find(name).map(|(key, _)| self.value(key).what);
-        let Some(What::Json(Json::Array(items))) = value else { return Vec::new() };
+        let Some(ParsedValue::Json(Json::Array(items))) = value else { return Vec::new() };
         let words: Vec<String> = items.iter().filter_map(Json::as_str).map(str::to_owned).collect();
         words_of(name, &words).unwrap_or(words)
     }
@@ -82,8 +82,8 @@ impl Config {
 
 fn number(kind: Kind, value: &Value) -> Option<i64> {
     let number = match value.what {
-        What::Int(number) => number,
-        What::Quantity(quantity) => {
+        ParsedValue::Int(number) => number,
+        ParsedValue::Quantity(quantity) => {
             let unit = if matches!(kind, Kind::Duration(_)) { NANOS_PER_MICRO } else { 1 };
             i64::try_from(quantity / unit).unwrap_or(i64::MAX)
         }
@@ -164,13 +164,13 @@ pub(crate) fn problems(values: &Values) -> Vec<String> {
     let given = |name: &str| {
         let (key, _) = catalogue::find(name)?;
         match values.by_name.get(key.name) {
-            Some(value) if value.what != What::Null => number(key.kind, value),
+            Some(value) if value.what != ParsedValue::Null => number(key.kind, value),
             _ => number(key.kind, &Value::of_default(key).ok()?),
         }
     };
     let mut problems = Vec::new();
     for key in catalogue::keys().iter().filter(|key| key.kind == Kind::List) {
-        let Some(What::Json(Json::Array(items))) = values.by_name.get(key.name).map(|value| &value.what) else {
+        let Some(ParsedValue::Json(Json::Array(items))) = values.by_name.get(key.name).map(|value| &value.what) else {
             continue;
         };
         let words: Vec<String> = items.iter().filter_map(Json::as_str).map(str::to_owned).collect();

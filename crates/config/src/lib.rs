@@ -42,13 +42,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use value::What;
+use value::ParsedValue;
 
 pub use admin_port::AdminPort;
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::{Auth, AuthCache};
 pub use auto_repair::AutoRepair;
-pub use cloud::{Located, Question, Service, locate};
+pub use cloud::{CloudLocation, MetadataRequest, Service, locate};
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
@@ -368,7 +368,7 @@ impl Config {
         // mistakes are told when the configuration is read for good
         let Ok(values) = load::load(yaml, sets, true) else { return Vec::new() };
         let name_at = |key: &'static str| match &values.by_name.get(key)?.what {
-            What::Text(text) if is_host_name(text) => Some((key, text.clone())),
+            ParsedValue::Text(text) if is_host_name(text) => Some((key, text.clone())),
             _ => None,
         };
         ADDRESSES.into_iter().filter_map(name_at).collect()
@@ -400,7 +400,7 @@ impl Config {
 
     /// Whether the file or a setting gives a value for the key.
     pub fn is_set(&self, name: &str) -> bool {
-        self.values.by_name.get(name).is_some_and(|value| value.what != What::Null)
+        self.values.by_name.get(name).is_some_and(|value| value.what != ParsedValue::Null)
     }
 
     /// The keys that the file or a setting gives, under their present names and in their order,
@@ -423,7 +423,7 @@ impl Config {
     /// The value of a key, or its default.
     fn value(&self, key: &catalogue::Key) -> value::Value {
         match self.values.by_name.get(key.name) {
-            Some(value) if value.what != What::Null => value.clone(),
+            Some(value) if value.what != ParsedValue::Null => value.clone(),
             _ => value::Value::of_default(key).expect("defaults are checked by a test"),
         }
     }

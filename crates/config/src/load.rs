@@ -13,7 +13,7 @@ use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::catalogue::{self, Key, Kind, Treatment};
 use crate::error::ConfigError;
-use crate::value::{Value, What};
+use crate::value::{Value, ParsedValue};
 
 /// See [`Loader::fill_in_sync_period`].
 const SYNC_PERIOD: &str = "10000ms";
@@ -51,7 +51,7 @@ pub fn changed(values: &Values, sets: &[(&'static str, Option<Json>)]) -> Result
     for (name, json) in sets {
         match json {
             Some(json) => loader.take(name, json),
-            None => drop(loader.values.by_name.insert(name, Value { what: What::Off, text: String::new() })),
+            None => drop(loader.values.by_name.insert(name, Value { what: ParsedValue::Off, text: String::new() })),
         }
     }
     if loader.problems.is_empty() { Ok(loader.values) } else { Err(ConfigError { problems: loader.problems }) }
@@ -114,7 +114,7 @@ impl Loader {
     fn sub_keys(&self, name: &str) -> Map<String, Json> {
         let value = catalogue::find(name).and_then(|(key, _)| self.values.by_name.get(key.name));
         match value.map(|value| &value.what) {
-            Some(What::Json(Json::Object(sub_keys))) => sub_keys.clone(),
+            Some(ParsedValue::Json(Json::Object(sub_keys))) => sub_keys.clone(),
             _ => Map::new(),
         }
     }
@@ -140,7 +140,7 @@ impl Loader {
                 self.values.notes.push(format!("{name}: without effect here"));
                 self.values.by_name.insert(key.name, value);
             }
-            Treatment::Same if says_what_we_do(key, &value, json) => {
+            Treatment::Same if asks_for_what_is_done_anyway(key, &value, json) => {
                 self.values.by_name.insert(key.name, value);
             }
             Treatment::Same => {
@@ -192,9 +192,9 @@ fn set_at(map: &mut Map<String, Json>, path: &str, json: Json) {
 
 /// Whether the value asks for nothing else than what the program does: it is the default, null, or
 /// a feature that is switched off.
-fn says_what_we_do(key: &Key, value: &Value, json: &Json) -> bool {
+fn asks_for_what_is_done_anyway(key: &Key, value: &Value, json: &Json) -> bool {
     let default = Value::of_default(key).expect("defaults are checked by a test");
-    let nothing = Value { what: What::Null, text: String::new() };
+    let nothing = Value { what: ParsedValue::Null, text: String::new() };
     value.is_same(&default) || value.is_same(&nothing) || (key.kind == Kind::Map && is_switched_off(json))
 }
 

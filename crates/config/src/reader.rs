@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::catalogue;
 use crate::load::Values;
-use crate::value::{Value, What};
+use crate::value::{Value, ParsedValue};
 
 /// See the module.
 pub(crate) struct Reader<'a> {
@@ -43,14 +43,14 @@ impl<'a> Reader<'a> {
     pub fn value(&self, name: &str) -> Value {
         let (key, _) = catalogue::find(name).expect("fields are keys of the catalogue");
         match self.values.by_name.get(key.name) {
-            Some(value) if value.what != What::Null => value.clone(),
+            Some(value) if value.what != ParsedValue::Null => value.clone(),
             _ => Value::of_default(key).expect("defaults are checked by a test"),
         }
     }
 
     pub fn text(&self, name: &str) -> Option<String> {
         match self.value(name).what {
-            What::Text(text) => Some(text),
+            ParsedValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -58,25 +58,25 @@ impl<'a> Reader<'a> {
     /// The texts of a list; anything else has none.
     pub fn names(&self, name: &str) -> Vec<String> {
         match self.value(name).what {
-            What::Json(Json::Array(names)) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+            ParsedValue::Json(Json::Array(names)) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         }
     }
 
     pub fn boolean(&self, name: &str) -> bool {
-        self.value(name).what == What::Bool(true)
+        self.value(name).what == ParsedValue::Bool(true)
     }
 
     pub fn maybe_int(&self, name: &str) -> Option<i64> {
         match self.value(name).what {
-            What::Int(number) => Some(number),
+            ParsedValue::Int(number) => Some(number),
             _ => None,
         }
     }
 
     pub fn maybe_double(&self, name: &str) -> Option<f64> {
         match self.value(name).what {
-            What::Double(number) => Some(number),
+            ParsedValue::Double(number) => Some(number),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
 
     pub fn maybe_quantity(&self, name: &str) -> Option<u64> {
         match self.value(name).what {
-            What::Quantity(quantity) => Some(quantity),
+            ParsedValue::Quantity(quantity) => Some(quantity),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::reader::Reader;
 
 /// The least repair_session_max_tree_depth.
-const TREE_DEPTH_LEAST: i64 = 10;
+const TREE_DEPTH_MIN: i64 = 10;
 /// repair_session_max_tree_depth where the key is not set, and the greatest that we take: trees of
 /// more than a million leaves do not fit into messages.
 const TREE_DEPTH: i64 = 20;
@@ -83,11 +83,11 @@ pub(crate) fn repairs(reader: &mut Reader<'_>) -> Repairs {
 fn tree_depth_max(reader: &mut Reader<'_>) -> u32 {
     const KEY: &str = "repair_session_max_tree_depth";
     let depth = reader.maybe_int(KEY).unwrap_or(TREE_DEPTH);
-    if depth < TREE_DEPTH_LEAST {
-        reader.problem(KEY, &format!("should not be < {TREE_DEPTH_LEAST}, but was {depth}"));
+    if depth < TREE_DEPTH_MIN {
+        reader.problem(KEY, &format!("should not be < {TREE_DEPTH_MIN}, but was {depth}"));
     }
     if depth > TREE_DEPTH {
         reader.problem(KEY, &format!("must be at most {TREE_DEPTH} (use repair_session_space instead)"));
     }
-    u32::try_from(depth.clamp(TREE_DEPTH_LEAST, TREE_DEPTH)).unwrap_or(u32::MAX)
+    u32::try_from(depth.clamp(TREE_DEPTH_MIN, TREE_DEPTH)).unwrap_or(u32::MAX)
 }

@@ -11,7 +11,7 @@ use crate::encryption::ServerEncryption;
 use crate::links::{Links, links};
 use crate::reader::Reader;
 use crate::snitch::{Location, Snitch};
-use crate::value::{What, short_class};
+use crate::value::{ParsedValue, short_class};
 
 /// How the node takes part in a ring.
 #[derive(Clone, PartialEq, Debug)]
@@ -238,7 +238,7 @@ fn paxos(reader: &mut Reader<'_>) -> Paxos {
 /// The seeds, and whether each address of a name is one.
 fn seeds(reader: &mut Reader<'_>) -> (Option<Vec<String>>, bool) {
     let provider = reader.value("seed_provider");
-    if provider.what == What::Null {
+    if provider.what == ParsedValue::Null {
         return (None, false);
     }
     if short_class(&provider.text) != "SimpleSeedProvider" {

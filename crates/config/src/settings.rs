@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use crate::Config;
 use crate::catalogue::{self, Key, Kind, OldUnit, old_built_in, old_factor};
 use crate::secrets::{REDACTED, is_secret, java_text};
-use crate::value::{Value, What};
+use crate::value::{Value, ParsedValue};
 
 const SUB_KEYS: &str = include_str!("settings.txt");
 /// Classes that are also shown under the key alone, as 4.0 did.
@@ -43,7 +43,7 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     let mut rows = sub_keys();
     for key in catalogue::keys().iter().filter(|key| !PROPERTIES.contains(&key.name)) {
         let value = config.value(key);
-        let shown = (!matches!(value.what, What::Null | What::Off)).then(|| text_of(key, &value));
+        let shown = (!matches!(value.what, ParsedValue::Null | ParsedValue::Off)).then(|| text_of(key, &value));
         match key.kind {
             Kind::Class => {
                 let parameters = shown.as_ref().map(|_| parameters(value.parameters()));
@@ -54,7 +54,7 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
                 }
             }
             Kind::Map => {
-                if let What::Json(Json::Object(map)) = &value.what {
+                if let ParsedValue::Json(Json::Object(map)) = &value.what {
                     given_sub_keys(key.name, map, &mut rows);
                 }
             }
@@ -94,8 +94,8 @@ fn parameters(given: Vec<(String, String)>) -> String {
 
 fn text_of(key: &Key, value: &Value) -> String {
     match (key.kind, &value.what) {
-        (Kind::Double, What::Double(number)) => format!("{number:?}"),
-        (Kind::Bool, What::Bool(flag)) => flag.to_string(),
+        (Kind::Double, ParsedValue::Double(number)) => format!("{number:?}"),
+        (Kind::Bool, ParsedValue::Bool(flag)) => flag.to_string(),
         _ => value.text.clone(),
     }
 }
@@ -144,13 +144,13 @@ fn has_sub_keys(name: &str, rows: &Rows) -> bool {
 
 fn old_form(key: &Key, value: &Value, unit: OldUnit) -> Option<String> {
     match &value.what {
-        What::Null => MINUS_ONE.contains(&key.name).then(|| "-1".to_owned()),
+        ParsedValue::Null => MINUS_ONE.contains(&key.name).then(|| "-1".to_owned()),
         // the only one whose old form had a fraction
-        What::Quantity(quantity) if key.name == "commitlog_sync_group_window" => {
+        ParsedValue::Quantity(quantity) if key.name == "commitlog_sync_group_window" => {
             Some(format!("{:?}", *quantity as f64 / old_factor(unit) as f64))
         }
-        What::Int(number) => Some(number.saturating_add(old_built_in(unit)).to_string()),
-        What::Quantity(quantity) if !unit.is_empty() => Some((quantity / old_factor(unit)).to_string()),
+        ParsedValue::Int(number) => Some(number.saturating_add(old_built_in(unit)).to_string()),
+        ParsedValue::Quantity(quantity) if !unit.is_empty() => Some((quantity / old_factor(unit)).to_string()),
         _ => Some(value.text.clone()),
     }
 }

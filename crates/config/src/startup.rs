@@ -6,7 +6,7 @@
 use serde_json::{Map, Value as Json};
 
 use crate::reader::Reader;
-use crate::value::What;
+use crate::value::ParsedValue;
 
 /// check_data_resurrection: a node that was down for longer than gc_grace_seconds of a table does
 /// not start, because deleted data could come back from it.
@@ -25,7 +25,7 @@ const SUB_KEYS: [&str; 4] = ["enabled", "heartbeat_file", "excluded_keyspaces", 
 
 /// None: the check is not enabled, as by default.
 pub(crate) fn data_resurrection(reader: &mut Reader<'_>) -> Option<DataResurrection> {
-    let What::Json(Json::Object(checks)) = reader.value("startup_checks").what else { return None };
+    let ParsedValue::Json(Json::Object(checks)) = reader.value("startup_checks").what else { return None };
     let is_enabled = |name: &str| matches!(checks.get(name), Some(Json::Object(check)) if enabled(check));
     if is_enabled("check_filesystem_ownership") {
         reader.problem("startup_checks", "check_filesystem_ownership is not there: leave it out");

@@ -12,14 +12,14 @@ use crate::units::{self, DATA, TIME};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Value {
     /// The interpreted value.
-    pub what: What,
+    pub what: ParsedValue,
     /// The text as it was written, without the secrets of lists and maps; `settings` shows it.
     pub text: String,
 }
 
 /// An interpreted value.
 #[derive(Clone, PartialEq)]
-pub enum What {
+pub enum ParsedValue {
     /// null, which means the default
     Null,
     /// switched off while the node runs, whatever the default is
@@ -39,7 +39,7 @@ pub enum What {
 }
 
 /// Secrets in lists and maps are not printed.
-impl fmt::Debug for What {
+impl fmt::Debug for ParsedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("Null"),
@@ -58,7 +58,7 @@ impl Value {
     /// The default of a key.
     pub fn of_default(key: &Key) -> Result<Self, String> {
         match key.default {
-            "" => Ok(Self { what: What::Null, text: String::new() }),
+            "" => Ok(Self { what: ParsedValue::Null, text: String::new() }),
             text => Self::of_text(key, text),
         }
     }
@@ -67,7 +67,7 @@ impl Value {
     /// have this unit.
     pub fn read(key: &Key, json: &Json, old: Option<OldUnit>) -> Result<Self, String> {
         if json.is_null() {
-            return Ok(Self { what: What::Null, text: String::new() });
+            return Ok(Self { what: ParsedValue::Null, text: String::new() });
         }
         if let (Some(unit), Some(number)) = (old.filter(|unit| !unit.is_empty()), plain_number(json)) {
             return Self::of_old_number(key, number, unit);
@@ -75,14 +75,14 @@ impl Value {
         match (key.kind, json) {
             (Kind::List, Json::Array(items)) => {
                 let items: Vec<String> = items.iter().map(|item| scalar(&redacted(item))).collect();
-                Ok(Self { what: What::Json(json.clone()), text: format!("[{}]", items.join(", ")) })
+                Ok(Self { what: ParsedValue::Json(json.clone()), text: format!("[{}]", items.join(", ")) })
             }
             (Kind::List, Json::String(text)) => {
                 let items = text.split(',').map(|item| Json::String(item.trim().to_owned())).collect();
-                Ok(Self { what: What::Json(Json::Array(items)), text: format!("[{text}]") })
+                Ok(Self { what: ParsedValue::Json(Json::Array(items)), text: format!("[{text}]") })
             }
             (Kind::Map, Json::Object(_)) => {
-                Ok(Self { what: What::Json(json.clone()), text: redacted(json).to_string() })
+                Ok(Self { what: ParsedValue::Json(json.clone()), text: redacted(json).to_string() })
             }
             (Kind::Class, Json::Object(map)) => class_name(key, map),
             (Kind::Class, Json::Array(items)) => match items.first() {
@@ -98,16 +98,16 @@ impl Value {
     fn of_text(key: &Key, text: &str) -> Result<Self, String> {
         let what = match key.kind {
             Kind::Bool => match text.to_ascii_lowercase().as_str() {
-                "true" | "yes" | "on" => What::Bool(true),
-                "false" | "no" | "off" => What::Bool(false),
+                "true" | "yes" | "on" => ParsedValue::Bool(true),
+                "false" | "no" | "off" => ParsedValue::Bool(false),
                 _ => return Err(format!("'{text}' is neither true nor false")),
             },
-            Kind::Int => What::Int(text.parse().map_err(|_| format!("'{text}' is not a whole number"))?),
-            Kind::Double => What::Double(text.parse().map_err(|_| format!("'{text}' is not a number"))?),
-            Kind::Duration(least) => What::Quantity(units::parse(text, TIME, least)?),
-            Kind::Size(least) => What::Quantity(units::parse(text, DATA, least)?),
-            Kind::Rate => What::Quantity(units::parse_rate(text)?),
-            Kind::Text | Kind::Class => What::Text(text.to_owned()),
+            Kind::Int => ParsedValue::Int(text.parse().map_err(|_| format!("'{text}' is not a whole number"))?),
+            Kind::Double => ParsedValue::Double(text.parse().map_err(|_| format!("'{text}' is not a number"))?),
+            Kind::Duration(least) => ParsedValue::Quantity(units::parse(text, TIME, least)?),
+            Kind::Size(least) => ParsedValue::Quantity(units::parse(text, DATA, least)?),
+            Kind::Rate => ParsedValue::Quantity(units::parse_rate(text)?),
+            Kind::Text | Kind::Class => ParsedValue::Text(text.to_owned()),
             Kind::List | Kind::Map => return Err("must be a list or a map of its sub-keys".to_owned()),
         };
         Ok(Self { what, text: text.to_owned() })
@@ -118,7 +118,7 @@ impl Value {
     fn of_old_number(key: &Key, number: f64, unit: OldUnit) -> Result<Self, String> {
         if number < 0.0 {
             return match key.name {
-                name if UNSET_BELOW_ZERO.contains(&name) => Ok(Self { what: What::Null, text: String::new() }),
+                name if UNSET_BELOW_ZERO.contains(&name) => Ok(Self { what: ParsedValue::Null, text: String::new() }),
                 name if ZERO_BELOW_ZERO.contains(&name) => Self::of_old_number(key, 0.0, unit),
                 _ => Err(format!("'{number}' is negative")),
             };
@@ -131,14 +131,14 @@ impl Value {
             (Kind::Rate, "Mbit/s") => format!("{quantity}B/s"),
             _ => format!("{number}{unit}"),
         };
-        Ok(Self { what: What::Quantity(quantity), text })
+        Ok(Self { what: ParsedValue::Quantity(quantity), text })
     }
 
     /// Reads a threshold that counts built-in things too; -1 behind their number: there is none.
     fn of_old_count(number: f64, built_in: i64) -> Result<Self, String> {
         let count = number as i64 - built_in;
         match number.fract() == 0.0 && (count > 0 || count == -1) {
-            true => Ok(Self { what: What::Int(count), text: count.to_string() }),
+            true => Ok(Self { what: ParsedValue::Int(count), text: count.to_string() }),
             false => Err(format!("'{number}' is not a whole number above {built_in}, the built-in ones among them")),
         }
     }
@@ -146,8 +146,8 @@ impl Value {
     /// Whether both mean the same; class names are compared without their package.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.what, &other.what) {
-            (What::Text(a), What::Text(b)) => short_class(a) == short_class(b),
-            (What::Json(Json::Array(items)), What::Null) => items.is_empty(),
+            (ParsedValue::Text(a), ParsedValue::Text(b)) => short_class(a) == short_class(b),
+            (ParsedValue::Json(Json::Array(items)), ParsedValue::Null) => items.is_empty(),
             (a, b) => a == b,
         }
     }
@@ -182,18 +182,18 @@ fn class_name(key: &Key, map: &serde_json::Map<String, Json>) -> Result<Value, S
     };
     let class = map.get("class_name").and_then(Json::as_str).ok_or("must have a class_name")?;
     if WITH_PARAMETERS.contains(&key.name) {
-        return Ok(Value { what: What::Json(Json::Object(map.clone())), text: class.to_owned() });
+        return Ok(Value { what: ParsedValue::Json(Json::Object(map.clone())), text: class.to_owned() });
     }
     if key.treatment == Treatment::Use && !map.get("parameters").is_none_or(has_none) {
         return Err("parameters of the class are not honoured".to_owned());
     }
-    Ok(Value { what: What::Text(class.to_owned()), text: class.to_owned() })
+    Ok(Value { what: ParsedValue::Text(class.to_owned()), text: class.to_owned() })
 }
 
 impl Value {
     /// The parameters of a class.
     pub fn parameters(&self) -> Vec<(String, String)> {
-        let What::Json(Json::Object(class)) = &self.what else { return Vec::new() };
+        let ParsedValue::Json(Json::Object(class)) = &self.what else { return Vec::new() };
         let given = match class.get("parameters") {
             // parameters may also be written as a list of one map
             Some(Json::Array(items)) => items.first(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, WantedRows};
 use schema::{Schema, TableMetadata};
-use stdx::Share;
+use stdx::ByteBudget;
 use types::{BatchKind, Consistency};
 
 use crate::auth::{Roles, RolesOf};
@@ -184,7 +184,7 @@ pub trait Coordinator {
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>;
 
     /// The memory that results may take until they are sent; None: results are not counted.
-    fn results(&self) -> Option<&Arc<Share>> {
+    fn results(&self) -> Option<&Arc<ByteBudget>> {
         None
     }
 

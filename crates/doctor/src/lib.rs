@@ -7,7 +7,7 @@
 //! changed: the one file that is written, to measure the disk, is removed. For a node that only
 //! reads none is written.
 //!
-//! Not here: what the configuration says. The program reads it and gives it as [`Asked`].
+//! Not here: what the configuration says. The program reads it and gives it as [`PlannedNode`].
 
 mod clock;
 mod directory;
@@ -29,7 +29,7 @@ use machine::Machine;
 
 /// The node that is to run here.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PlannedNode {
     /// The directory above `/proc`, `/sys` and `/run`: `/`, or that of a machine's copy.
     pub root: PathBuf,
     /// The data directories, which need not be there yet.
@@ -47,7 +47,7 @@ pub struct Asked {
 }
 
 /// Looks at everything. Call it within a runtime, because ports are tried.
-pub fn examine(env: &Env, asked: &Asked) -> Vec<Finding> {
+pub fn examine(env: &Env, asked: &PlannedNode) -> Vec<Finding> {
     let machine = Machine { env, root: &asked.root };
     let mut found = limits::examine(&machine);
     found.extend(memory::examine(&machine, asked.memory));

@@ -14,7 +14,7 @@ pub fn examine(machine: &Machine<'_>, ports: &[(&'static str, SocketAddr)]) -> V
     let mut found: Vec<Finding> = machine.number("/proc/sys/net/core/somaxconn").map(waiting).into_iter().collect();
     let range = machine.read("/proc/sys/net/ipv4/ip_local_port_range").and_then(|text| two(&text));
     for (name, address) in ports {
-        found.extend(range.and_then(|range| lent(name, *address, range)));
+        found.extend(range.and_then(|range| ephemeral_port_warning(name, *address, range)));
         if machine.is_this() {
             let bound = machine.env.network.bind(*address, false).map(drop);
             found.push(port(name, *address, bound.map_err(|error| error.kind())));
@@ -41,7 +41,7 @@ fn waiting(most: u64) -> Finding {
 }
 
 /// None: the kernel gives this port to no outgoing connection.
-fn lent(name: &'static str, address: SocketAddr, (first, last): (u16, u16)) -> Option<Finding> {
+fn ephemeral_port_warning(name: &'static str, address: SocketAddr, (first, last): (u16, u16)) -> Option<Finding> {
     (first..=last).contains(&address.port()).then(|| {
         Finding::warn(
             name,
@@ -82,8 +82,8 @@ mod tests {
         assert_eq!((waiting(128).level, waiting(4096).level), (Level::Warn, Level::Ok));
         assert_eq!(two("32768\t60999\n"), Some((32_768, 60_999)));
         assert_eq!((two("32768"), two("a b")), (None, None));
-        assert_eq!(lent("cql port", address, (32_768, 60_999)), None);
-        assert_eq!(lent("cql port", address, (1024, 65_535)).map(|found| found.level), Some(Level::Warn));
+        assert_eq!(ephemeral_port_warning("cql port", address, (32_768, 60_999)), None);
+        assert_eq!(ephemeral_port_warning("cql port", address, (1024, 65_535)).map(|found| found.level), Some(Level::Warn));
         assert_eq!(port("cql port", address, Ok(())).level, Level::Ok);
         let kinds =
             [ErrorKind::AddrInUse, ErrorKind::AddrNotAvailable, ErrorKind::PermissionDenied, ErrorKind::OutOfMemory];

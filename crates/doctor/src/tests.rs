@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{Asked, Finding, Level, as_json, as_text, examine, worst};
+use crate::{PlannedNode, Finding, Level, as_json, as_text, examine, worst};
 
 const GOOD: &[(&str, &str)] = &[
     (
@@ -63,8 +63,8 @@ fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-fn asked(root: &Path) -> Asked {
-    Asked {
+fn asked(root: &Path) -> PlannedNode {
+    PlannedNode {
         root: root.to_owned(),
         data: vec!["/srv/data".into()],
         commitlog: "/var/log".into(),
@@ -93,7 +93,7 @@ fn a_good_machine_has_nothing_to_mend() {
 #[test]
 fn a_bad_machine_is_told_everything() {
     let root = machine(BAD);
-    let found = examine(&env::real::env(), &Asked { shards: Some(3), ..asked(root.path()) });
+    let found = examine(&env::real::env(), &PlannedNode { shards: Some(3), ..asked(root.path()) });
     assert_eq!(of(&found, Level::Fail), ["file size", "memory", "shards", "mount options"]);
     assert_eq!(
         of(&found, Level::Warn),
@@ -133,7 +133,7 @@ fn this_machine_is_looked_at() {
     let lock = env.disk.lock_file(&data.join("helenus.lock")).expect("free");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let look = |ports, read_only| {
-        let asked = Asked {
+        let asked = PlannedNode {
             root: "/".into(),
             data: vec![data.clone()],
             commitlog: directory.path().join("log"),

@@ -62,7 +62,7 @@ pub trait Disk: Send + Sync {
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
     /// Does the work of [`Disk::list_dir`]. None: there is no such directory. [`Disk::exists`]
     /// cannot tell that, because its answer is also no if the disk fails.
-    fn list_dir_if_there(&self, path: &Path) -> io::Result<Option<Vec<DirEntry>>> {
+    fn list_dir_if_exists(&self, path: &Path) -> io::Result<Option<Vec<DirEntry>>> {
         match self.list_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             listed => listed.map(Some),

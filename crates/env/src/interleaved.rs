@@ -52,7 +52,7 @@ impl Clock for StandingClock {
 struct SharedDisk(Arc<dyn Disk>);
 
 /// Passes a call on, after a point at which another thread may go on.
-macro_rules! passed_on {
+macro_rules! delegate {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $kind),*) -> $result {
             switch();
@@ -62,7 +62,7 @@ macro_rules! passed_on {
 }
 
 impl Disk for SharedDisk {
-    passed_on! {
+    delegate! {
         rename(from: &Path, to: &Path) -> io::Result<()>;
         hard_link(original: &Path, link: &Path) -> io::Result<()>;
         remove_file(path: &Path) -> io::Result<()>;

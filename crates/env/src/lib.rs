@@ -29,7 +29,7 @@ pub mod sim;
 pub mod sync;
 mod tasks;
 mod threads;
-mod to_its_end;
+mod run_to_completion;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -40,15 +40,15 @@ pub use disk::{DirEntry, Disk, Lock, ReadFile, STREAMED_ALIGNMENT, WriteFile, la
 pub use network::{
     Connecting, Detached, FileSender, Listener, Network, SendingFile, SocketOptions, Stream, accept, accept_detached,
 };
-pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
+pub use programs::{ProgramOutcome, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;
 pub use read_only::read_only;
 pub use tasks::{
     ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
-    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture, MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX,
+    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture, LocalFutureFactory, Next, Part, QueueFull, SPARE_QUEUE_MAX,
     SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
-pub use to_its_end::ToItsEnd;
+pub use run_to_completion::RunToCompletion;
 
 /// Handles to everything outside the process; cheap to clone.
 #[derive(Clone)]
@@ -98,12 +98,12 @@ impl Env {
 
     /// Has `future` run to its end once it has begun, even if its caller goes away. The caller
     /// bounds the number of such futures at a time.
-    pub fn to_its_end<T: Send + 'static>(
+    pub fn run_to_completion<T: Send + 'static>(
         &self,
         name: &'static str,
         future: impl Future<Output = T> + Send + 'static,
-    ) -> ToItsEnd<T> {
-        ToItsEnd::new(self, name, Box::pin(future))
+    ) -> RunToCompletion<T> {
+        RunToCompletion::new(self, name, Box::pin(future))
     }
 
     /// Runs `job` on the blocking pool and gives its result. [`QueueFull`] when the pool's queue is

@@ -109,7 +109,7 @@ const _: () = assert!(Rare::ALL.len() <= 64);
 
 /// The choice of the events of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum EventChoice {
     /// No event.
     None,
     /// The events that the seed draws.
@@ -137,7 +137,7 @@ pub use none::{Switched, begin, calm, happens};
 
 #[cfg(not(any(debug_assertions, feature = "rare")))]
 mod none {
-    use super::{Figures, Rare, Wanted};
+    use super::{Figures, Rare, EventChoice};
 
     /// The handle of switched-on events. This build has no events.
     pub struct Switched(());
@@ -150,12 +150,12 @@ mod none {
     }
 
     /// Does nothing: this build has no events.
-    pub fn begin(_seed: u64, _wanted: Wanted) -> Switched {
+    pub fn begin(_seed: u64, _wanted: EventChoice) -> Switched {
         Switched(())
     }
 
     /// Does nothing: this build has no events.
-    pub fn calm() {}
+    pub fn stop_failures() {}
 
     /// Whether an event happens now: never in this build.
     #[inline(always)]
@@ -171,7 +171,7 @@ mod switch {
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::{Rng, SeedableRng};
 
-    use super::{Figures, Rare, SWITCHED_ON_PERCENT, Wanted};
+    use super::{Figures, Rare, SWITCHED_ON_PERCENT, EventChoice};
 
     /// Number of the stream of random numbers for the events. Machines have streams with small
     /// numbers.
@@ -212,16 +212,16 @@ mod switch {
     }
 
     /// Switches events on for this thread.
-    pub fn begin(seed: u64, wanted: Wanted) -> Switched {
+    pub fn begin(seed: u64, wanted: EventChoice) -> Switched {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(STREAM);
         let mut on = 0;
         for event in Rare::ALL {
             let is_drawn = random.next_u64() % 100 < SWITCHED_ON_PERCENT;
             let is_on = match wanted {
-                Wanted::None => false,
-                Wanted::Drawn => is_drawn,
-                Wanted::All => true,
+                EventChoice::None => false,
+                EventChoice::Drawn => is_drawn,
+                EventChoice::All => true,
             };
             on |= u64::from(is_on) << *event as u8;
         }
@@ -233,7 +233,7 @@ mod switch {
     /// Called when the troubles are over: no request fails because of an event any more
     /// ([`Rare::refuses`]). Otherwise a scan that asks hundreds of ranges of their replicas would
     /// hardly ever end.
-    pub fn calm() {
+    pub fn stop_failures() {
         RUN.with_borrow_mut(|run| {
             if let Some(run) = run {
                 let refusing = Rare::ALL.iter().filter(|event| event.refuses());
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_seed_draws_its_events_and_a_run_without_any_has_none() {
         let drawn = |seed| {
-            let switched = begin(seed, Wanted::Drawn);
+            let switched = begin(seed, EventChoice::Drawn);
             let _ = (0..1000).filter(|_| happens(Rare::FlushNow)).count();
             switched.figures()
         };
@@ -274,16 +274,16 @@ mod tests {
         let expected = Rare::ALL.len() as f64 * SWITCHED_ON_PERCENT as f64 / 100.0;
         assert!((mean - expected).abs() < expected / 5.0, "{mean}");
         assert!(!happens(Rare::FlushNow), "outside of a run");
-        let all = begin(1, Wanted::All);
+        let all = begin(1, EventChoice::All);
         let happened = (0..1000).filter(|_| happens(Rare::LogSyncsNow)).count();
         assert!((150..250).contains(&happened), "{happened}");
         assert!((0..1000).any(|_| happens(Rare::PoolIsFull)));
-        calm();
+        stop_failures();
         assert!(!(0..1000).any(|_| happens(Rare::PoolIsFull)), "a request fails by it");
         assert!((0..1000).any(|_| happens(Rare::LogSyncsNow)), "no request fails by it");
         assert_eq!(all.figures().len(), Rare::ALL.len(), "those that happen no more count too");
         drop(all);
-        let none = begin(1, Wanted::None);
+        let none = begin(1, EventChoice::None);
         assert!(none.figures().is_empty() && !happens(Rare::LogSyncsNow));
     }
 }

@@ -8,7 +8,7 @@ mod network;
 mod programs;
 mod random;
 mod spare;
-mod started;
+mod child_program;
 mod streamed;
 mod tasks;
 
@@ -18,7 +18,7 @@ use crate::Env;
 
 pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
-pub use started::{Started, start_program};
+pub use child_program::{ChildProgram, start_program};
 #[cfg(feature = "shuttle")]
 pub(crate) use tasks::Threads;
 

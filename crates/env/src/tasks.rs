@@ -82,7 +82,7 @@ pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
 pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Makes the future of a local worker, on the worker's thread.
-pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
+pub type LocalFutureFactory = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
@@ -123,7 +123,7 @@ pub trait Tasks: Send + Sync {
     /// Runs the parts of a computation on as many threads as there are cores, the calling one among
     /// them, each taking the first part that was not begun yet; returns when all have ended. A
     /// panic in one of them is passed on.
-    fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
+    fn run_in_parallel(&self, name: &str, parts: Vec<Part<'_>>);
 
     /// Starts a worker thread. An error: the system has no thread left, and the worker is dropped.
     fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>>;
@@ -138,11 +138,11 @@ pub trait Tasks: Send + Sync {
     /// `tokio::task::spawn_local` starts more on that thread. They may only wait for futures of
     /// [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own. An
     /// error: the system has no thread left, and the future is not made.
-    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>>;
+    fn try_spawn_local_worker(&self, name: &str, make: LocalFutureFactory) -> io::Result<Box<dyn Joinable>>;
 
     /// Does the work of [`Tasks::try_spawn_local_worker`] while the process starts. Without a
     /// thread the process ends, as in [`Tasks::background`].
-    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
+    fn spawn_local_worker(&self, name: &str, make: LocalFutureFactory) -> Box<dyn Joinable> {
         self.try_spawn_local_worker(name, make).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
     }
 

@@ -16,7 +16,7 @@ impl Gossip {
     /// be found again in rounds of gossip. Nodes that answer are alive. Endpoints that are only
     /// known from before the restart are greeted: chance would choose each of them only after some
     /// rounds.
-    pub fn adopt(&mut self, ring: States, now: Now) {
+    pub fn apply_shadow_round(&mut self, ring: States, now: Now) {
         assert!(self.is_enabled, "a node adopts the ring when it shows itself");
         self.apply(ring, now);
         let unheard = self.peers.iter().filter(|(_, peer)| peer.is_remembered).map(|(endpoint, _)| *endpoint);
@@ -50,7 +50,7 @@ impl Gossip {
             let mut peer = Peer::new(EndpointState::default(), now.monotonic);
             peer.arrivals.report(now.monotonic);
             self.peers.insert(endpoint, peer);
-            return self.start_anew(endpoint, state, now);
+            return self.apply_major_state_change(endpoint, state, now);
         };
         match state.generation.cmp(&peer.state.generation) {
             std::cmp::Ordering::Greater => {
@@ -58,7 +58,7 @@ impl Gossip {
                     peer.arrivals.clear();
                 }
                 peer.arrivals.report(now.monotonic);
-                self.start_anew(endpoint, state, now);
+                self.apply_major_state_change(endpoint, state, now);
             }
             std::cmp::Ordering::Equal => {
                 let known = peer.state.max_version();
@@ -70,7 +70,7 @@ impl Gossip {
                         watch.hear(endpoint, peer, now.monotonic);
                     }
                     peer.updated = now.monotonic;
-                    self.take_over(endpoint, state);
+                    self.apply_new_states(endpoint, state);
                 }
                 self.probe(endpoint, now.monotonic);
             }
@@ -84,13 +84,13 @@ impl Gossip {
         let started = i64::from(state.generation);
         let is_too_late = started > now.wall_millis / 1000 + GENERATION_AHEAD_MAX;
         if is_too_late {
-            self.outputs.push(Output::Disbelieve(endpoint, started));
+            self.outputs.push(Output::WarnOfFutureGeneration(endpoint, started));
         }
         is_too_late
     }
 
     /// Replaces the state of an endpoint that is new here, or has been restarted.
-    fn start_anew(&mut self, endpoint: SocketAddr, mut state: EndpointState, now: Now) {
+    fn apply_major_state_change(&mut self, endpoint: SocketAddr, mut state: EndpointState, now: Now) {
         state.values.sort_by_key(|(of, _)| *of);
         state.values.dedup_by_key(|(of, _)| *of);
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
@@ -101,14 +101,14 @@ impl Gossip {
         let was_alive = std::mem::replace(&mut peer.is_alive, false);
         if was_alive {
             peer.since = now.monotonic;
-            self.tell(Event::Down(endpoint));
+            self.notify(Event::Down(endpoint));
         }
-        self.tell(Event::Joined(endpoint));
+        self.notify(Event::Joined(endpoint));
         self.probe(endpoint, now.monotonic);
     }
 
     /// Takes the heartbeat and the values that are newer, the status first.
-    fn take_over(&mut self, endpoint: SocketAddr, state: EndpointState) {
+    fn apply_new_states(&mut self, endpoint: SocketAddr, state: EndpointState) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         peer.state.heartbeat = peer.state.heartbeat.max(state.heartbeat);
         let mut values = state.values;
@@ -122,7 +122,7 @@ impl Gossip {
             }
         }
         for of in changed {
-            self.tell(Event::Changed(endpoint, of));
+            self.notify(Event::Changed(endpoint, of));
         }
     }
 
@@ -139,7 +139,7 @@ impl Gossip {
     }
 
     /// Called when an endpoint has answered an ECHO_REQ.
-    pub fn echoed(&mut self, endpoint: SocketAddr, now: Now) {
+    pub fn on_echo_response(&mut self, endpoint: SocketAddr, now: Now) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         if peer.echo_sent.take().is_none() || peer.is_alive || peer.is_dead_state() {
             return;
@@ -147,7 +147,7 @@ impl Gossip {
         peer.is_alive = true;
         peer.since = now.monotonic;
         peer.arrivals.report(now.monotonic);
-        self.tell(Event::Up(endpoint));
+        self.notify(Event::Up(endpoint));
         self.greet(endpoint);
     }
 
@@ -168,7 +168,7 @@ impl Gossip {
         assert!(peer.echo_sent.is_none(), "an endpoint that is alive is asked for no sign of life");
         peer.is_alive = false;
         peer.since = now;
-        self.tell(Event::Down(endpoint));
+        self.notify(Event::Down(endpoint));
     }
 
     /// Called when an endpoint says that it stops. From version 13 on it sends its last state
@@ -198,7 +198,7 @@ impl Gossip {
         // nothing that others still tell of this generation revives it
         peer.state.heartbeat = i32::MAX;
         peer.updated = now.monotonic;
-        self.tell(Event::Changed(endpoint, ApplicationState::StatusWithPort));
+        self.notify(Event::Changed(endpoint, ApplicationState::StatusWithPort));
         self.mark_dead(endpoint, now.monotonic);
     }
 
@@ -207,7 +207,7 @@ impl Gossip {
     pub fn forget_remembered(&mut self, endpoint: SocketAddr) {
         if self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered) {
             self.peers.remove(&endpoint);
-            self.tell(Event::Removed(endpoint));
+            self.notify(Event::Removed(endpoint));
         }
     }
 
@@ -219,7 +219,7 @@ impl Gossip {
         if let Some(peer) = self.peers.remove(&endpoint) {
             let generation = peer.state.generation;
             self.quarantined.insert(endpoint, Quarantine { until: now.monotonic + QUARANTINE, generation });
-            self.tell(Event::Removed(endpoint));
+            self.notify(Event::Removed(endpoint));
         }
     }
 }

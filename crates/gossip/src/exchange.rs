@@ -68,7 +68,7 @@ impl Gossip {
         }
         self.note_knowledge(from, &ack.digests);
         self.apply(ack.states, now);
-        let asked = ack.digests.iter().filter_map(|digest| self.asked(digest));
+        let asked = ack.digests.iter().filter_map(|digest| self.requested_state(digest));
         let states: States = asked.take(self.states_max()).collect();
         self.send(from, Message::Ack2(Ack2 { states }));
     }
@@ -141,19 +141,19 @@ impl Gossip {
             } else if digest.max_version > max_version {
                 ack.digests.push(Digest { max_version, ..*digest });
             } else {
-                ack.states.push((digest.endpoint, above(known, digest.max_version)));
+                ack.states.push((digest.endpoint, newer_than(known, digest.max_version)));
             }
         }
         ack
     }
 
     /// The state of one endpoint that a digest in an ACK asks for; None: there is nothing newer.
-    fn asked(&self, digest: &Digest) -> Option<(SocketAddr, EndpointState)> {
+    fn requested_state(&self, digest: &Digest) -> Option<(SocketAddr, EndpointState)> {
         let known = self.state(digest.endpoint).filter(|_| !self.is_remembered(digest.endpoint))?;
         let is_local = digest.endpoint == self.options.local;
         let state = match is_local || digest.generation < known.generation {
             true => known.clone(),
-            false => above(known, digest.max_version),
+            false => newer_than(known, digest.max_version),
         };
         Some((digest.endpoint, state))
     }
@@ -165,7 +165,7 @@ fn digest_of(endpoint: SocketAddr, state: &EndpointState) -> Digest {
 
 /// The part of a state that is newer than a version: the heartbeat, and the values above the
 /// version.
-fn above(state: &EndpointState, version: i32) -> EndpointState {
+fn newer_than(state: &EndpointState, version: i32) -> EndpointState {
     let values = state.values.iter().filter(|(_, value)| value.version > version).cloned().collect();
     EndpointState { values, ..*state }
 }

@@ -27,11 +27,11 @@ impl Local {
     pub fn begin_generation(&mut self, generation: i32) {
         assert!(generation > self.state.generation, "generations of a node ascend");
         self.state.generation = generation;
-        self.beat();
+        self.increment_heartbeat();
     }
 
     /// Raises the heartbeat. Called once a second.
-    pub fn beat(&mut self) {
+    pub fn increment_heartbeat(&mut self) {
         self.state.heartbeat = self.next();
         self.check();
     }

@@ -27,7 +27,7 @@ pub enum Message {
     Syn(Syn),
     Ack(Ack),
     Ack2(Ack2),
-    /// ECHO_REQ. The caller gives its answer to [`Gossip::echoed`].
+    /// ECHO_REQ. The caller gives its answer to [`Gossip::on_echo_response`].
     Echo,
 }
 
@@ -52,10 +52,10 @@ pub enum Output {
     /// Send a message. It may be lost.
     Send(SocketAddr, Message),
     /// Tell those who follow the ring.
-    Tell(Event),
+    Notify(Event),
     /// Warn of an endpoint whose state is refused because its start lies too far in the future;
     /// its generation, seconds since 1970.
-    Disbelieve(SocketAddr, i64),
+    WarnOfFutureGeneration(SocketAddr, i64),
 }
 
 /// The answers of a shadow round so far.
@@ -168,7 +168,7 @@ impl Gossip {
         self.outputs.push(Output::Send(to, message));
     }
 
-    pub(crate) fn tell(&mut self, event: Event) {
-        self.outputs.push(Output::Tell(event));
+    pub(crate) fn notify(&mut self, event: Event) {
+        self.outputs.push(Output::Notify(event));
     }
 }

@@ -67,7 +67,7 @@ impl Peer {
 
     /// Whether the endpoint has to be forgotten: it owns no tokens, and is silent or past its
     /// time.
-    pub(crate) fn is_over(&self, now: Duration, wall_millis: i64) -> bool {
+    pub(crate) fn is_to_be_evicted(&self, now: Duration, wall_millis: i64) -> bool {
         if self.is_member() {
             return false;
         }

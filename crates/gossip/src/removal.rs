@@ -29,18 +29,18 @@ impl Gossip {
             return Err(format!("Endpoint {endpoint} generation changed while trying to remove it"));
         }
         let coordinator = format!("REMOVER,{coordinator}");
-        self.speak_for(endpoint, &format!("removing,{host_id}"), Some(coordinator), now);
+        self.advertise_status_of(endpoint, &format!("removing,{host_id}"), Some(coordinator), now);
         Ok(())
     }
 
     /// Tells of an endpoint that it is removed: all others forget it.
     pub fn advertise_removed(&mut self, endpoint: SocketAddr, host_id: &str, now: Now) {
         let expiry = now.wall_millis + i64::try_from(FORGET.as_millis()).unwrap_or(i64::MAX);
-        self.speak_for(endpoint, &format!("removed,{host_id},{expiry}"), None, now);
+        self.advertise_status_of(endpoint, &format!("removed,{host_id},{expiry}"), None, now);
     }
 
     /// Gives an endpoint a status in a new generation, in the endpoint's place.
-    fn speak_for(&mut self, endpoint: SocketAddr, status: &str, coordinator: Option<String>, now: Now) {
+    fn advertise_status_of(&mut self, endpoint: SocketAddr, status: &str, coordinator: Option<String>, now: Now) {
         let Some(state) = self.peers().get(&endpoint).map(|peer| peer.state.clone()) else { return };
         let mut state = EndpointState { generation: state.generation.saturating_add(1), ..state };
         let version = state.max_version().saturating_add(1);

@@ -17,7 +17,7 @@ impl Gossip {
         if self.shadow.is_some() || !self.is_enabled {
             return;
         }
-        self.local.beat();
+        self.local.increment_heartbeat();
         for to in self.partners(draw) {
             self.send_syn(to);
         }
@@ -77,7 +77,7 @@ impl Gossip {
         for endpoint in silent.map(|(endpoint, _)| *endpoint).collect::<Vec<_>>() {
             self.mark_dead(endpoint, now.monotonic);
         }
-        let over = self.peers.iter().filter(|(_, peer)| peer.is_over(now.monotonic, now.wall_millis));
+        let over = self.peers.iter().filter(|(_, peer)| peer.is_to_be_evicted(now.monotonic, now.wall_millis));
         for endpoint in over.map(|(endpoint, _)| *endpoint).collect::<Vec<_>>() {
             self.remove(endpoint, now);
         }

@@ -43,11 +43,11 @@ pub(crate) fn hearsay_of(state: &EndpointState) -> EndpointState {
 
 /// How a shadow round ended.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Seen {
+pub enum ShadowRoundResult {
     /// The ring, as a node in it knows it.
     Ring(States),
     /// All seeds look for a ring themselves: there is none yet.
-    Nobody,
+    NoRing,
 }
 
 impl Gossip {
@@ -86,14 +86,14 @@ impl Gossip {
     }
 
     /// How the look has ended; `None`: it has not ended yet.
-    pub fn seen(&self) -> Option<Seen> {
+    pub fn shadow_round_result(&self) -> Option<ShadowRoundResult> {
         let shadow = self.shadow.as_ref()?;
         if let Some(states) = &shadow.found {
-            return Some(Seen::Ring(states.clone()));
+            return Some(ShadowRoundResult::Ring(states.clone()));
         }
         let local = self.options.local;
         let seeds = || self.options.seeds.iter().filter(|seed| **seed != local);
-        (seeds().all(|seed| shadow.looking.contains(seed))).then_some(Seen::Nobody)
+        (seeds().all(|seed| shadow.looking.contains(seed))).then_some(ShadowRoundResult::NoRing)
     }
 
     /// Shows this node: from now on it answers SYNs, and begins rounds.

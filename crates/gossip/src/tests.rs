@@ -69,8 +69,8 @@ impl World {
                         self.wire.push((number, to, message));
                     }
                 }
-                Output::Tell(event) => self.events.push((number, event)),
-                Output::Disbelieve(endpoint, _) => panic!("{endpoint} is of this time"),
+                Output::Notify(event) => self.events.push((number, event)),
+                Output::WarnOfFutureGeneration(endpoint, _) => panic!("{endpoint} is of this time"),
             }
         }
     }
@@ -86,7 +86,7 @@ impl World {
             Message::Echo => {
                 let answers = self.dice.below(100) >= self.loss && !self.cut.contains(&(to, from));
                 if let Some(asker) = self.nodes[from].as_mut().filter(|_| answers) {
-                    asker.echoed(address(to), now);
+                    asker.on_echo_response(address(to), now);
                 }
                 self.collect(from);
             }
@@ -250,12 +250,12 @@ fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
     let mut newcomer = Gossip::new(Options::new(address(1), "sim", vec![address(0)]), Local::new(5));
     newcomer.begin_shadow();
     newcomer.ask_seeds(&[]);
-    assert_eq!(newcomer.seen(), None);
+    assert_eq!(newcomer.shadow_round_result(), None);
     let [Output::Send(_, Message::Syn(syn))] = &newcomer.take_outputs()[..] else { panic!("one SYN") };
     member.on_syn(address(1), syn);
     let [Output::Send(_, Message::Ack(ack))] = &member.take_outputs()[..] else { panic!("one ACK") };
     newcomer.on_ack(address(0), ack.clone(), Now { monotonic: Duration::ZERO, wall_millis: 0 });
-    let Some(shadow::Seen::Ring(states)) = newcomer.seen() else { panic!("the ring") };
+    let Some(shadow::ShadowRoundResult::Ring(states)) = newcomer.shadow_round_result() else { panic!("the ring") };
     assert_eq!(states.len(), 2);
     assert!(newcomer.peers().is_empty(), "a look changes nothing");
 }
@@ -299,7 +299,7 @@ fn two_that_look_at_each_other_see_nobody() {
             .into_iter()
             .filter(|output| matches!(output, Output::Send(_, Message::Syn(_))))
             .for_each(|o| pair[to].outputs.push(o));
-        assert_eq!(pair[from].seen(), Some(shadow::Seen::Nobody));
+        assert_eq!(pair[from].shadow_round_result(), Some(shadow::ShadowRoundResult::NoRing));
     }
 }
 
@@ -313,7 +313,7 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     told.apply(vec![(address(1), state.clone()), (address(9), state)], now);
     assert_eq!(told.peers()[&address(1)].state.generation, 1000);
     assert!(!told.peers().contains_key(&address(9)));
-    let disbelieved = |number| Output::Disbelieve(address(number), i64::from(i32::MAX));
+    let disbelieved = |number| Output::WarnOfFutureGeneration(address(number), i64::from(i32::MAX));
     assert_eq!(told.take_outputs(), [disbelieved(1), disbelieved(9)]);
     // the end of that start leaves room for the next one, too
     let mut last = Local::new(i32::MAX);

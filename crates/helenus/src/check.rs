@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use env::Env;
 
 use crate::arguments::Serve;
-use crate::{configuration, unhonoured};
+use crate::{configuration, keys_without_effect};
 
 /// Reads the configuration and prints a line for each key in it.
 pub fn run(options: &mut Serve) -> ExitCode {
@@ -60,7 +60,7 @@ fn check(env: &Env, options: &mut Serve) -> Checked {
         }
     };
     let Some(config) = config else { return checked };
-    let unhonoured = unhonoured::keys(&config);
+    let unhonoured = keys_without_effect::keys(&config);
     let unhonoured =
         unhonoured.iter().map(|key| format!("{key}: exists in Cassandra, but is not honoured yet at this value"));
     let fate = if is_lenient { &mut checked.without_effect } else { &mut checked.refused };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, RackDc, Snitch};
+use config::{ARCHIVING_FILE, Archiving, Config, CloudLocation, Location, Place, RackDc, Snitch};
 use env::Env;
 use server::directory::{self, DirectoryOptions};
 
@@ -23,13 +23,13 @@ const RESTORED_FILE: &str = "restored_to_point_in_time";
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The names of Cassandra for where a node stands that says nothing of it.
-const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
+const DEFAULT_PLACE: (&str, &str) = ("datacenter1", "rack1");
 
 /// Reads what the command line names. Err: a sentence that says what is wrong.
 pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     let text = options.config.as_deref().map(|path| read(env, path)).transpose()?;
     let mut settings = settings(options);
-    let addresses = looked_up(env, text.as_deref(), &settings)?;
+    let addresses = resolve_host_names(env, text.as_deref(), &settings)?;
     settings.extend(addresses);
     let read = |settings: &[String]| Config::load(text.as_deref(), settings, options.lenient);
     let mut config = read(&settings).map_err(|error| error.to_string())?;
@@ -43,7 +43,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     check_restore(env, options, &config)?;
     let snitch = config.ring.snitch;
     if snitch.is_of_cloud() {
-        let Located { place, public } = located(env, options, snitch)?;
+        let CloudLocation { place, public } = locate_in_cloud(env, options, snitch)?;
         if let Some(address) = public {
             // the settings of a command line count more than the file
             settings.push(format!("broadcast_address={address}"));
@@ -65,7 +65,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
 
 /// The addresses of the hosts that the configuration names, as settings. Of several addresses the
 /// first of IPv4 counts, as in Cassandra.
-fn looked_up(env: &Env, yaml: Option<&str>, settings: &[String]) -> Result<Vec<String>, String> {
+fn resolve_host_names(env: &Env, yaml: Option<&str>, settings: &[String]) -> Result<Vec<String>, String> {
     let address = |(key, host): (&'static str, String)| {
         let found = env.network.resolve(&host).unwrap_or_default();
         match found.into_iter().min_by_key(|address| address.is_ipv6()) {
@@ -92,7 +92,7 @@ fn topology_file(options: &Serve, snitch: Snitch) -> Option<PathBuf> {
 
 /// The answers of the metadata service of the cloud. The properties beside cassandra.yaml may be
 /// missing, as in Cassandra.
-fn located(env: &Env, options: &Serve, snitch: Snitch) -> Result<Located, String> {
+fn locate_in_cloud(env: &Env, options: &Serve, snitch: Snitch) -> Result<CloudLocation, String> {
     let path = snitch.file().and_then(|file| beside(options, file));
     let text = match path.filter(|path| env.disk.exists(path)) {
         Some(path) => read(env, &path)?,
@@ -175,8 +175,8 @@ fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> 
         let or = |given: &Option<String>, told: Option<String>, usual: &str| {
             given.clone().or(told).unwrap_or_else(|| usual.to_owned())
         };
-        let data_center = or(&options.dc, file.data_center, USUAL_PLACE.0);
-        let own = Place { data_center, rack: or(&options.rack, file.rack, USUAL_PLACE.1) };
+        let data_center = or(&options.dc, file.data_center, DEFAULT_PLACE.0);
+        let own = Place { data_center, rack: or(&options.rack, file.rack, DEFAULT_PLACE.1) };
         return Ok(Location { own: Some(own), prefers_local: file.prefers_local, ..Location::default() });
     }
     let snitch = config.ring.snitch;
@@ -341,7 +341,7 @@ mod tests {
                 let _ = stream.shutdown().await;
             }
         };
-        let make: env::MakeLocal = Box::new(move || Box::pin(serve));
+        let make: env::LocalFutureFactory = Box::new(move || Box::pin(serve));
         // it ends with the process
         drop(env::real::env().tasks.spawn_local_worker("metadata", make));
         told.recv().expect("it listens")

@@ -28,7 +28,7 @@ const REPORTS_MAX: usize = 20;
 const MAPS_MAX: u64 = 1 << 20;
 
 /// Writes a report of each panic from now on, beside what is told on stderr.
-pub fn keep(env: &Env, log_directory: &Path) {
+pub fn install_hook(env: &Env, log_directory: &Path) {
     let (env, directory) = (env.clone(), log_directory.join(DIRECTORY));
     let written = AtomicUsize::new(0);
     let before = std::panic::take_hook();
@@ -109,7 +109,7 @@ mod tests {
     fn a_panic_leaves_a_report_and_reports_have_an_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let env = env::real::env();
-        keep(&env, directory.path());
+        install_hook(&env, directory.path());
         for number in 0..REPORTS_MAX + 5 {
             let ended = std::panic::catch_unwind(|| panic!("number {number} is wrong"));
             assert!(ended.is_err());

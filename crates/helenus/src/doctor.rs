@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use config::Config;
-use doctor::{Asked, Finding, Level};
+use doctor::{PlannedNode, Finding, Level};
 use env::Env;
 use server::directory::{self, DirectoryOptions};
 
 use crate::arguments::{Doctor, Serve};
-use crate::{configuration, serve, unhonoured};
+use crate::{configuration, serve, keys_without_effect};
 
 /// Looks, and prints what was found.
 pub fn run(options: &Doctor) -> ExitCode {
@@ -49,7 +49,7 @@ fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
             (Vec::new(), options.serve.data_dir.join("commitlog"))
         }
     };
-    let asked = Asked {
+    let asked = PlannedNode {
         root: options.root.clone(),
         data,
         commitlog,
@@ -64,7 +64,7 @@ fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
 
 /// With `--lenient` a node starts and ignores the values that it does not honour.
 fn of_config(config: &Config, is_lenient: bool) -> Finding {
-    let unhonoured = unhonoured::keys(config).join(", ");
+    let unhonoured = keys_without_effect::keys(config).join(", ");
     match (unhonoured.is_empty(), is_lenient) {
         (true, _) => {}
         (false, true) => {

@@ -16,10 +16,10 @@ const GIVE_BACK_TENTHS: u64 = 8;
 /// Tenths of the limit from which on the resident memory is looked at often.
 const WATCH_TENTHS: u64 = 6;
 /// The time between two looks while there is room.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two looks while it is looked at often. In so long a load frees a few per cent
 /// of the smallest limit.
-const LOOK_OFTEN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL_SHORT: Duration = Duration::from_millis(20);
 /// The most bytes that are read of `/proc/self/status`, which is shorter.
 const STATUS_SIZE_MAX: u64 = 64 << 10;
 
@@ -34,12 +34,12 @@ pub fn keep_below(env: &Env, limit: u64) -> Wake {
 fn look(env: &Env, limit: u64) -> Next {
     let Some(resident) = resident(env) else { return Next::Done };
     if resident < limit / 10 * WATCH_TENTHS {
-        return Next::After(LOOK);
+        return Next::After(POLL_INTERVAL);
     }
     if resident >= limit / 10 * GIVE_BACK_TENTHS {
         env::real::give_back_free_memory();
     }
-    Next::After(LOOK_OFTEN)
+    Next::After(POLL_INTERVAL_SHORT)
 }
 
 /// Resident bytes that are no pages of files. None: the kernel does not tell.
@@ -71,8 +71,8 @@ mod tests {
         let page = vec![1u8; 64 << 20];
         let with = resident(&env).expect("it tells");
         drop(std::hint::black_box(page));
-        assert!(matches!(look(&env, 1), Next::After(LOOK_OFTEN)));
+        assert!(matches!(look(&env, 1), Next::After(POLL_INTERVAL_SHORT)));
         assert!(resident(&env).expect("it tells") < with - (32 << 20));
-        assert!(matches!(look(&env, u64::MAX), Next::After(LOOK)));
+        assert!(matches!(look(&env, u64::MAX), Next::After(POLL_INTERVAL)));
     }
 }

@@ -37,7 +37,7 @@ pub fn start(env: &Env, format: Format, directory: Option<&Path>) -> io::Result<
         .then(|| fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).with_target(false));
     let kept: Arc<LogLines> = Arc::default();
     let files = directory.map(|directory| Files::open(env, directory)).transpose()?;
-    let keeps = Keeps { lines: Arc::clone(&kept), env: env.clone(), is_json: format == Format::Json, files };
+    let keeps = LineLayer { lines: Arc::clone(&kept), env: env.clone(), is_json: format == Format::Json, files };
     tracing_subscriber::registry().with(filter).with(text).with(keeps).init();
     slip.iter().for_each(|slip| tracing::warn!("{slip}"));
     Ok((set_level(start, handle), kept))
@@ -75,7 +75,7 @@ where
 }
 
 /// Keeps lines in memory, and writes the forms that are ours.
-struct Keeps {
+struct LineLayer {
     lines: Arc<LogLines>,
     env: Env,
     /// Lines go to stderr as JSON.
@@ -83,7 +83,7 @@ struct Keeps {
     files: Option<Files>,
 }
 
-impl<S: Subscriber> Layer<S> for Keeps {
+impl<S: Subscriber> Layer<S> for LineLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let line = Line::of(event, self.env.clock.now_micros());
         let (at_millis, level, logger) = (line.micros / 1000, line.level, line.logger);
@@ -120,9 +120,9 @@ mod tests {
     use super::*;
 
     /// Notes the targets of the events that come.
-    struct Noting(Arc<Mutex<Vec<String>>>);
+    struct TargetRecorder(Arc<Mutex<Vec<String>>>);
 
-    impl<S: Subscriber> Layer<S> for Noting {
+    impl<S: Subscriber> Layer<S> for TargetRecorder {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             self.0.lock().expect("no panic inside").push(event.metadata().target().to_owned());
         }
@@ -132,7 +132,7 @@ mod tests {
         let changed = BTreeMap::from([(logger.to_owned(), level.to_owned())]);
         let filter = filter(EnvFilter::new("info"), &changed).expect("a level");
         let noted: Arc<Mutex<Vec<String>>> = Arc::default();
-        let subscriber = tracing_subscriber::registry().with(filter).with(Noting(Arc::clone(&noted)));
+        let subscriber = tracing_subscriber::registry().with(filter).with(TargetRecorder(Arc::clone(&noted)));
         tracing::subscriber::with_default(subscriber, || {
             tracing::debug!(target: "storage::compaction::run", "compacted");
             tracing::debug!(target: "storage::flush", "flushed");

@@ -21,7 +21,7 @@ mod metadata_service;
 mod ring;
 mod serve;
 mod service_manager;
-mod unhonoured;
+mod keys_without_effect;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -66,7 +66,7 @@ fn carry_out(program: Program) -> ExitCode {
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Check(mut options)) => check::run(&mut options),
         Some(Command::Health { arguments }) => health::run(&env::real::env(), arguments),
-        Some(Command::Entrypoint { words }) => enter(&words),
+        Some(Command::Entrypoint { words }) => run_entrypoint(&words),
         Some(Command::Completions { shell }) => manuals::completions(shell),
         Some(Command::Man { directory }) => manuals::pages(&directory),
         Some(Command::Shell { arguments }) => prompt(&arguments),
@@ -87,7 +87,7 @@ fn ask(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
 }
 
 /// Translates the environment of a container, and carries out the command that it stands for.
-fn enter(words: &[String]) -> ExitCode {
+fn run_entrypoint(words: &[String]) -> ExitCode {
     let container = entrypoint::Container::of_process(&env::real::env());
     match entrypoint::translate(&container, words) {
         Ok(translated) => {

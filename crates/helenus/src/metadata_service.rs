@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use config::{Question, Service};
+use config::{MetadataRequest, Service};
 use env::Env;
 use ureq::Agent;
 use ureq::http::Response;
@@ -17,7 +17,7 @@ pub struct MetadataService<'e> {
 }
 
 impl Service for MetadataService<'_> {
-    fn ask(&mut self, question: &Question) -> Result<String, String> {
+    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String> {
         // no proxy: the service answers the machine itself
         let config = Agent::config_builder().timeout_global(Some(question.timeout)).proxy(None);
         let agent: Agent = config.http_status_as_error(false).build().into();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use env::Env;
-use env::real::{Started, start_program};
+use env::real::{ChildProgram, start_program};
 use server::memory::MemoryBudget;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const NODES_MAX: u8 = 32;
 
 /// Between two looks at the nodes.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// All nodes are ready within this time, or the ring is given up.
 const READY_MAX: Duration = Duration::from_secs(120);
@@ -74,7 +74,7 @@ struct Node {
     output: PathBuf,
     /// Bytes of the output that were looked through for the line that says the node is ready.
     seen: u64,
-    process: Started,
+    process: ChildProgram,
     is_ready: bool,
     has_ended: bool,
 }
@@ -179,7 +179,7 @@ async fn watch(env: &Env, nodes: &mut [Node]) -> Result<(), String> {
         if nodes.iter().all(|node| node.has_ended) {
             return Err("all nodes have ended".to_owned());
         }
-        env.sleep(LOOK).await;
+        env.sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -248,7 +248,7 @@ async fn stop(env: &Env, nodes: &mut [Node]) {
         }
     }
     while nodes.iter_mut().any(|node| matches!(node.process.ended(), Ok(None))) {
-        env.sleep(LOOK).await;
+        env.sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
 use crate::arguments::Serve;
-use crate::{configuration, crash_report, heap, log, service_manager, unhonoured};
+use crate::{configuration, crash_report, heap, log, service_manager, keys_without_effect};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
@@ -29,12 +29,12 @@ fn serve(options: Serve) -> Result<(), String> {
     let env = env::real::env();
     let (set_level, log) = log::start(&env, options.log_format, options.log_dir.as_deref())
         .map_err(|error| format!("--log-dir: {error}"))?;
-    options.log_dir.iter().for_each(|directory| crash_report::keep(&env, directory));
+    options.log_dir.iter().for_each(|directory| crash_report::install_hook(&env, directory));
     let config = configuration::load(&env, &options)?;
     for note in config.notes() {
         tracing::warn!("{note}");
     }
-    refuse_unhonoured(&config, options.lenient)?;
+    refuse_keys_without_effect(&config, options.lenient)?;
     if matches!(options.first_password, FirstPassword::Given(_)) && !config.auth.authenticates {
         return Err("a first password is given, but authenticator: PasswordAuthenticator is not".to_owned());
     }
@@ -112,9 +112,9 @@ fn descriptors() -> Option<u64> {
     limit
 }
 
-fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {
+fn refuse_keys_without_effect(config: &Config, lenient: bool) -> Result<(), String> {
     let said = |key: &&str| format!("{key}: exists in Cassandra, but is not honoured yet at this value");
-    let problems: Vec<String> = unhonoured::keys(config).iter().map(said).collect();
+    let problems: Vec<String> = keys_without_effect::keys(config).iter().map(said).collect();
     if problems.is_empty() || lenient {
         problems.iter().for_each(|problem| tracing::warn!("{problem}; ignored"));
         return Ok(());

@@ -29,7 +29,7 @@ pub struct MessageReader {
     /// Messages of the last self-contained frame that have not been given yet.
     whole: Bytes,
     /// A message of which the first frames have come.
-    cut: Option<Cut>,
+    cut: Option<PartialMessage>,
     /// `internode_max_message_size`: bytes of a message with its header.
     message_size_max: usize,
     /// Bytes of the last message that was given.
@@ -37,7 +37,7 @@ pub struct MessageReader {
 }
 
 #[derive(Debug)]
-struct Cut {
+struct PartialMessage {
     header: Header,
     /// Bytes of the header: the payload begins behind them.
     payload_start: usize,
@@ -128,7 +128,7 @@ impl MessageReader {
                 // the size is below the limit; a buffer that grows would be copied again and again
                 let mut bytes = BytesMut::with_capacity(size.max(part.len()));
                 bytes.extend_from_slice(part);
-                self.cut.insert(Cut { header, payload_start, size, seen: bytes.len(), bytes })
+                self.cut.insert(PartialMessage { header, payload_start, size, seen: bytes.len(), bytes })
             }
         };
         if cut.seen > cut.size {

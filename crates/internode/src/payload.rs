@@ -7,7 +7,7 @@ pub mod digest;
 pub mod failure;
 pub mod gossip;
 pub mod hint;
-pub mod kept;
+pub mod buffered_rows;
 pub mod partitions;
 pub mod paxos;
 pub mod read_answer;

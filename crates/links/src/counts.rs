@@ -17,7 +17,7 @@ use crate::limits::PEERS_MAX;
 
 /// A number of messages and of their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Figure {
+pub struct MessageCount {
     /// Number of messages.
     pub count: u64,
     /// Bytes of their headers and payloads, without frames. A message that was never written is
@@ -25,14 +25,14 @@ pub struct Figure {
     pub bytes: u64,
 }
 
-/// The counter behind a [`Figure`].
+/// The counter behind a [`MessageCount`].
 #[derive(Default, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct MessageCounter {
     count: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Tally {
+impl MessageCounter {
     pub(crate) fn add(&self, count: usize, bytes: usize) {
         if count > 0 {
             self.count.fetch_add(count as u64, Ordering::Relaxed);
@@ -40,18 +40,18 @@ impl Tally {
         }
     }
 
-    pub(crate) fn figure(&self) -> Figure {
-        Figure { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    pub(crate) fn load(&self) -> MessageCount {
+        MessageCount { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 }
 
 /// Counters of one link that this node opens.
 #[derive(Default, Debug)]
-pub(crate) struct OutboundTallies {
-    pub(crate) sent: Tally,
-    pub(crate) expired: Tally,
-    pub(crate) overloaded: Tally,
-    pub(crate) errors: Tally,
+pub(crate) struct OutboundCounters {
+    pub(crate) sent: MessageCounter,
+    pub(crate) expired: MessageCounter,
+    pub(crate) overloaded: MessageCounter,
+    pub(crate) errors: MessageCounter,
     pub(crate) attempts: AtomicU64,
     pub(crate) connections: AtomicU64,
     pub(crate) is_open: AtomicBool,
@@ -67,18 +67,18 @@ pub struct OutboundCounts {
     /// Whether there is a connection now.
     pub is_open: bool,
     /// The messages that wait in the queue now.
-    pub pending: Figure,
+    pub pending: MessageCount,
     /// Bytes of the queue that are charged to the reserve that all links share.
     pub reserve_bytes: u64,
     /// Messages that were written to the socket.
-    pub sent: Figure,
+    pub sent: MessageCount,
     /// Messages that were too old when their turn came.
-    pub expired: Figure,
+    pub expired: MessageCount,
     /// Messages that were refused, because the queue was full.
-    pub overloaded: Figure,
+    pub overloaded: MessageCount,
     /// Messages that were on their way to the socket when the connection ended. They may have
     /// arrived.
-    pub errors: Figure,
+    pub errors: MessageCount,
     /// Attempts to connect, successful ones included.
     pub attempts: u64,
     /// Successful attempts, handshake included.
@@ -92,7 +92,7 @@ impl OutboundCounts {
     }
 }
 
-impl OutboundTallies {
+impl OutboundCounters {
     pub(crate) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -110,12 +110,12 @@ impl OutboundTallies {
             peer,
             link,
             is_open: self.is_open.load(Ordering::Relaxed),
-            pending: Figure { count: waiting.0 as u64, bytes: waiting.1 as u64 },
+            pending: MessageCount { count: waiting.0 as u64, bytes: waiting.1 as u64 },
             reserve_bytes: reserve as u64,
-            sent: self.sent.figure(),
-            expired: self.expired.figure(),
-            overloaded: self.overloaded.figure(),
-            errors: self.errors.figure(),
+            sent: self.sent.load(),
+            expired: self.expired.load(),
+            overloaded: self.overloaded.load(),
+            errors: self.errors.load(),
             attempts: self.attempts.load(Ordering::Relaxed),
             connections: self.connections.load(Ordering::Relaxed),
         }
@@ -124,11 +124,11 @@ impl OutboundTallies {
 
 /// Counters of one link that a peer opens.
 #[derive(Default, Debug)]
-pub(crate) struct InboundTallies {
-    pub(crate) received: Tally,
-    pub(crate) expired: Tally,
-    pub(crate) errors: Tally,
-    pub(crate) processed: Tally,
+pub(crate) struct InboundCounters {
+    pub(crate) received: MessageCounter,
+    pub(crate) expired: MessageCounter,
+    pub(crate) errors: MessageCounter,
+    pub(crate) processed: MessageCounter,
     pub(crate) damaged: AtomicU64,
     pub(crate) closed: AtomicU64,
     pub(crate) open: AtomicU64,
@@ -144,13 +144,13 @@ pub struct InboundCounts {
     /// Number of connections that are open now.
     pub open: u64,
     /// Messages that came.
-    pub received: Figure,
+    pub received: MessageCount,
     /// Messages that were too old when they came. They are not executed.
-    pub expired: Figure,
+    pub expired: MessageCount,
     /// Messages that could not be read.
-    pub errors: Figure,
+    pub errors: MessageCount,
     /// Messages that the receiver has taken and could read.
-    pub processed: Figure,
+    pub processed: MessageCount,
     /// Damaged frames whose messages were lost while the connection went on.
     pub damaged_frames: u64,
     /// Connections that were closed because the peer broke the protocol.
@@ -159,22 +159,22 @@ pub struct InboundCounts {
 
 /// The counters of all links that peers open.
 #[derive(Default)]
-pub(crate) struct Inbound(Mutex<HashMap<(SocketAddr, LinkType), Arc<InboundTallies>>>);
+pub(crate) struct InboundCountersByPeer(Mutex<HashMap<(SocketAddr, LinkType), Arc<InboundCounters>>>);
 
-impl Inbound {
+impl InboundCountersByPeer {
     /// The counters of a link. Beyond [`PEERS_MAX`] peers a connection gets counters that are not
     /// shown. The address in a handshake is chosen by the peer, so the number of entries must have
     /// a bound.
-    pub(crate) fn of(&self, peer: SocketAddr, link: LinkType) -> Arc<InboundTallies> {
+    pub(crate) fn of(&self, peer: SocketAddr, link: LinkType) -> Arc<InboundCounters> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tallies) = all.get(&(peer, link)) {
-            return Arc::clone(tallies);
+        if let Some(counters) = all.get(&(peer, link)) {
+            return Arc::clone(counters);
         }
-        let tallies = Arc::<InboundTallies>::default();
+        let counters = Arc::<InboundCounters>::default();
         if all.len() < PEERS_MAX * LinkType::MESSAGING.len() {
-            all.insert((peer, link), Arc::clone(&tallies));
+            all.insert((peer, link), Arc::clone(&counters));
         }
-        tallies
+        counters
     }
 
     pub(crate) fn forget(&self, peer: SocketAddr) {
@@ -184,16 +184,16 @@ impl Inbound {
     /// A snapshot of all counters, ordered by peer and link.
     pub(crate) fn counts(&self) -> Vec<InboundCounts> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = |(&(peer, link), tallies): (&(SocketAddr, LinkType), &Arc<InboundTallies>)| InboundCounts {
+        let counts = |(&(peer, link), counters): (&(SocketAddr, LinkType), &Arc<InboundCounters>)| InboundCounts {
             peer,
             link,
-            open: tallies.open.load(Ordering::Relaxed),
-            received: tallies.received.figure(),
-            expired: tallies.expired.figure(),
-            errors: tallies.errors.figure(),
-            processed: tallies.processed.figure(),
-            damaged_frames: tallies.damaged.load(Ordering::Relaxed),
-            closed: tallies.closed.load(Ordering::Relaxed),
+            open: counters.open.load(Ordering::Relaxed),
+            received: counters.received.load(),
+            expired: counters.expired.load(),
+            errors: counters.errors.load(),
+            processed: counters.processed.load(),
+            damaged_frames: counters.damaged.load(Ordering::Relaxed),
+            closed: counters.closed.load(Ordering::Relaxed),
         };
         let mut counts: Vec<_> = all.iter().map(counts).collect();
         counts.sort_by_key(|counts| (counts.peer, counts.link.number()));
@@ -202,16 +202,16 @@ impl Inbound {
 }
 
 /// Counts a connection as open for as long as this value exists.
-pub(crate) struct Open(Arc<InboundTallies>);
+pub(crate) struct OpenConnection(Arc<InboundCounters>);
 
-impl Open {
-    pub(crate) fn new(tallies: &Arc<InboundTallies>) -> Self {
-        tallies.open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(tallies))
+impl OpenConnection {
+    pub(crate) fn new(counters: &Arc<InboundCounters>) -> Self {
+        counters.open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counters))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -17,31 +17,31 @@ use env::{Env, Instant, Listener, Stream};
 use internode::{InternodeError, LinkType, MessageReader, Received};
 use tokio::io::AsyncReadExt;
 
-use crate::counts::{Inbound, InboundTallies, Open};
+use crate::counts::{InboundCountersByPeer, InboundCounters, OpenConnection};
 use crate::handshake::{accept, bad};
-use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, READ_SIZE, RETRY_MIN, TOLD_AGAIN, TOLD_MAX};
-use crate::neighbour::{Distance, LinkOptions, Peer, Receiver};
-use crate::room::{Borrowed, Room};
+use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, READ_SIZE, RETRY_MIN, LOG_REPEAT_INTERVAL, LOGGED_MAX};
+use crate::peer::{Distance, LinkOptions, Peer, Receiver};
+use crate::receive_memory::{MemoryLoan, ReceiveMemory};
 
 /// The parts that all listeners of a node share.
 #[derive(Clone)]
-pub(crate) struct Doors {
+pub(crate) struct InboundContext {
     env: Env,
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
-    counts: Arc<Inbound>,
+    counts: Arc<InboundCountersByPeer>,
     /// The memory of messages that come in several frames.
-    room: Rc<Room>,
+    room: Rc<ReceiveMemory>,
     /// Number of open connections, at most [`INBOUND_MAX`].
     open: Rc<Cell<usize>>,
-    told: Rc<RefCell<Told>>,
+    logged: Rc<RefCell<LoggedReasons>>,
 }
 
-impl Doors {
-    pub(crate) fn new(env: &Env, options: &LinkOptions, receiver: &Arc<dyn Receiver>, counts: Arc<Inbound>) -> Self {
-        let room = Room::new(options.settings.receive_reserve);
+impl InboundContext {
+    pub(crate) fn new(env: &Env, options: &LinkOptions, receiver: &Arc<dyn Receiver>, counts: Arc<InboundCountersByPeer>) -> Self {
+        let room = ReceiveMemory::new(options.settings.receive_reserve);
         let (env, options, receiver) = (env.clone(), options.clone(), Arc::clone(receiver));
-        Self { env, options, receiver, counts, room, open: Rc::default(), told: Rc::default() }
+        Self { env, options, receiver, counts, room, open: Rc::default(), logged: Rc::default() }
     }
 
     /// Accepts the connections of a listener for ever.
@@ -60,20 +60,20 @@ impl Doors {
                 continue;
             }
             self.open.set(self.open.get() + 1);
-            let doors = self.clone();
+            let context = self.clone();
             tokio::task::spawn_local(async move {
-                let ended = serve_link(&doors, stream).await;
-                doors.open.set(doors.open.get() - 1);
-                doors.tell_end(address, ended);
+                let ended = serve_link(&context, stream).await;
+                context.open.set(context.open.get() - 1);
+                context.log_end(address, ended);
             });
         }
     }
 
-    fn tell_end(&self, address: SocketAddr, ended: io::Result<()>) {
+    fn log_end(&self, address: SocketAddr, ended: io::Result<()>) {
         match ended {
             Ok(()) => {}
-            Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
-            Err(error) if self.told.borrow_mut().is_new(&self.env, address.ip(), &error) => {
+            Err(error) if is_ordinary_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
+            Err(error) if self.logged.borrow_mut().is_to_be_logged(&self.env, address.ip(), &error) => {
                 tracing::warn!(%address, %error, "a link of another node is closed");
             }
             Err(error) => tracing::debug!(%address, %error, "a link of another node is closed"),
@@ -84,16 +84,16 @@ impl Doors {
 /// Reasons for which links were closed, and when each was logged last: a peer with a wrong
 /// certificate or version comes back every second.
 #[derive(Default)]
-struct Told(HashMap<(IpAddr, String), Instant>);
+struct LoggedReasons(HashMap<(IpAddr, String), Instant>);
 
-impl Told {
-    /// Whether a reason has to be logged: it was not in the last [`TOLD_AGAIN`].
-    fn is_new(&mut self, env: &Env, from: IpAddr, error: &io::Error) -> bool {
+impl LoggedReasons {
+    /// Whether a reason has to be logged: it was not in the last [`LOG_REPEAT_INTERVAL`].
+    fn is_to_be_logged(&mut self, env: &Env, from: IpAddr, error: &io::Error) -> bool {
         let key = (from, error.to_string());
-        if self.0.get(&key).is_some_and(|told| env.elapsed(*told) < TOLD_AGAIN) {
+        if self.0.get(&key).is_some_and(|told| env.elapsed(*told) < LOG_REPEAT_INTERVAL) {
             return false;
         }
-        if self.0.len() >= TOLD_MAX {
+        if self.0.len() >= LOGGED_MAX {
             self.0.clear();
         }
         self.0.insert(key, env.now());
@@ -102,20 +102,20 @@ impl Told {
 }
 
 /// Whether an error is an ordinary end of a connection, which needs no warning.
-fn is_end(error: &io::Error) -> bool {
+fn is_ordinary_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
-async fn serve_link(doors: &Doors, stream: Box<dyn Stream>) -> io::Result<()> {
-    let Doors { env, options, counts, room, .. } = doors;
-    let receiver = &*doors.receiver;
+async fn serve_link(context: &InboundContext, stream: Box<dyn Stream>) -> io::Result<()> {
+    let InboundContext { env, options, counts, room, .. } = context;
+    let receiver = &*context.receiver;
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = |link| options.versions_of(link);
     let shaking = async {
         let (mut stream, is_encrypted) = match &options.encryption {
             Some(encryption) => {
-                let (stream, encrypted) = encryption.accept.accept_and_tell(stream).await?;
+                let (stream, encrypted) = encryption.accept.accept_with_info(stream).await?;
                 (stream, encrypted.is_some())
             }
             None => (stream, false),
@@ -134,20 +134,20 @@ async fn serve_link(doors: &Doors, stream: Box<dyn Stream>) -> io::Result<()> {
         return Ok(());
     }
     receiver.connected(&peer);
-    let tallies = counts.of(peer.address, initiate.link);
-    let _open = Open::new(&tallies);
+    let counters = counts.of(peer.address, initiate.link);
+    let _open = OpenConnection::new(&counters);
     let mut reader = MessageReader::new(initiate.framing, options.settings.message_size_max);
-    let (mut is_late_told, mut borrowed) = (false, Borrowed::new(room));
+    let (mut is_late_told, mut borrowed) = (false, MemoryLoan::new(room));
     loop {
-        take_all(doors, &mut reader, &mut input, (&peer, initiate.link), &tallies).map_err(|error| {
-            tallies.closed.fetch_add(1, Ordering::Relaxed);
+        take_all(context, &mut reader, &mut input, (&peer, initiate.link), &counters).map_err(|error| {
+            counters.closed.fetch_add(1, Ordering::Relaxed);
             bad(error)
         })?;
-        if !is_late_told && tallies.expired.figure().count > 0 {
+        if !is_late_told && counters.expired.load().count > 0 {
             is_late_told = true;
             tracing::warn!(peer = %peer.address, link = ?initiate.link, "messages are too old when they come: the clocks of the two nodes differ, or one of them is overloaded");
         }
-        borrowed.hold(env, reader.buffered()).await?;
+        borrowed.resize(env, reader.buffered()).await?;
         input.reserve(READ_SIZE);
         if stream.read_buf(&mut input).await? == 0 {
             return Ok(());
@@ -169,37 +169,37 @@ fn check_encryption(options: &LinkOptions, distance: Distance, is_encrypted: boo
 
 /// Gives the receiver all complete messages. An error ends the link.
 fn take_all(
-    doors: &Doors,
+    context: &InboundContext,
     reader: &mut MessageReader,
     input: &mut BytesMut,
     (peer, link): (&Peer, LinkType),
-    tallies: &InboundTallies,
+    counters: &InboundCounters,
 ) -> Result<(), InternodeError> {
     while let Some(received) = reader.next(input)? {
         let mut message = match received {
             Received::Message(message) => message,
             Received::Lost(error) => {
-                tallies.damaged.fetch_add(1, Ordering::Relaxed);
+                counters.damaged.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(peer = %peer.address, %error, "a frame of another node is damaged: its messages are lost");
                 continue;
             }
         };
         let bytes = reader.message_size();
-        tallies.received.add(1, bytes);
-        let now_millis = doors.env.clock.now_micros() / 1000;
-        if !doors.options.settings.trusts_clocks {
+        counters.received.add(1, bytes);
+        let now_millis = context.env.clock.now_micros() / 1000;
+        if !context.options.settings.trusts_clocks {
             message.header.created = now_millis as u32;
         }
         if message.header.is_expired(now_millis) {
-            tallies.expired.add(1, bytes);
-            doors.receiver.expired(message.header.verb);
+            counters.expired.add(1, bytes);
+            context.receiver.expired(message.header.verb);
             continue;
         }
         let verb = message.header.verb;
-        match doors.receiver.received(peer, link, message) {
-            Ok(()) => tallies.processed.add(1, bytes),
+        match context.receiver.received(peer, link, message) {
+            Ok(()) => counters.processed.add(1, bytes),
             Err(error) => {
-                tallies.errors.add(1, bytes);
+                counters.errors.add(1, bytes);
                 tracing::warn!(peer = %peer.address, verb = verb.name(), %error, "a message of another node cannot be read");
             }
         }

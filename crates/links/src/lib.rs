@@ -7,7 +7,7 @@
 //!
 //! - [`Links`]: starts everything; takes messages to send from any thread
 //! - [`outbound`]: the queue of a link, and the task that empties it
-//! - [`inbound`]: accepted connections; [`room`]: the memory of messages that come in parts
+//! - [`inbound`]: accepted connections; [`receive_memory`]: memory for messages that come in parts
 //! - [`streams`]: links for streams, which the caller reads and writes
 //! - [`counts`]: the counts of messages and connections
 //! - [`limits`]: bounds and times; [`settings`]: those that operators set
@@ -21,16 +21,16 @@ mod handshake;
 mod inbound;
 pub mod limits;
 mod links;
-mod neighbour;
+mod peer;
 mod outbound;
 mod queue;
-mod room;
+mod receive_memory;
 mod settings;
 mod streams;
 
-pub use counts::{Figure, InboundCounts, OutboundCounts};
+pub use counts::{MessageCount, InboundCounts, OutboundCounts};
 pub use links::Links;
-pub use neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
+pub use peer::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
 pub use queue::Refused;
 pub use settings::LinkSettings;
 pub use streams::StreamOpener;

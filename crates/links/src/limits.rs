@@ -66,11 +66,11 @@ pub const WRITE_SIZE: usize = 256 << 10;
 pub const INBOUND_MAX: usize = 6 * 1024;
 
 /// Time after which the same reason for closing links of the same machine is logged again.
-pub const TOLD_AGAIN: Duration = Duration::from_secs(60);
+pub const LOG_REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Most reasons for closing links that are remembered. Beyond this number all are forgotten, and
 /// logged again.
-pub const TOLD_MAX: usize = 256;
+pub const LOGGED_MAX: usize = 256;
 
 /// Most peers to which links can be open: more than a ring has nodes. A message to a further one
 /// is refused.

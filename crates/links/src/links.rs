@@ -5,18 +5,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use env::{Env, Joinable, Listener, MakeLocal};
+use env::{Env, Joinable, Listener, LocalFutureFactory};
 use internode::envelope::HEADER_SIZE_MAX;
 use internode::handshake::LARGE_MESSAGE_SIZE;
 use internode::{Envelope, LinkType, Priority};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::counts::{Inbound, InboundCounts, OutboundCounts};
-use crate::inbound::Doors;
+use crate::counts::{InboundCountersByPeer, InboundCounts, OutboundCounts};
+use crate::inbound::InboundContext;
 use crate::limits::{MESSAGE_SIZE_MAX, PEERS_MAX};
-use crate::neighbour::{LinkOptions, Receiver};
+use crate::peer::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
-use crate::queue::{Queue, Refused, Reserve, Room};
+use crate::queue::{Queue, Refused, Reserve, QueueCapacity};
 use crate::settings::LinkSettings;
 use crate::streams::StreamOpener;
 
@@ -38,7 +38,7 @@ pub struct Links {
     settings: LinkSettings,
     /// The reserve of bytes that all queues share.
     reserve: Arc<Reserve>,
-    inbound: Arc<Inbound>,
+    inbound: Arc<InboundCountersByPeer>,
     streams: StreamOpener,
     opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
     stop: Option<oneshot::Sender<()>>,
@@ -55,9 +55,9 @@ impl Links {
         let settings = options.settings.clone();
         let reserve = Arc::new(Reserve::new(settings.reserve));
         let streams = StreamOpener::new(env, &options, &receiver);
-        let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
+        let (of_thread, inbound) = (env.clone(), Arc::<InboundCountersByPeer>::default());
         let counts = Arc::clone(&inbound);
-        let make: MakeLocal =
+        let make: LocalFutureFactory =
             Box::new(move || Box::pin(run(of_thread, options, receiver, counts, to_open, stopped, tell)));
         let thread = env.tasks.spawn_local_worker("links", make);
         let address =
@@ -123,7 +123,7 @@ impl Links {
         let of_peer = LinkType::MESSAGING.iter().find_map(|link| queues.get(&(to, *link)));
         let room = match of_peer {
             Some(queue) => queue.room().clone(),
-            None => Room {
+            None => QueueCapacity {
                 own: self.settings.queue,
                 of_peer: Arc::new(Reserve::new(self.settings.reserve_each)),
                 of_all: Arc::clone(&self.reserve),
@@ -143,7 +143,7 @@ impl Links {
     /// acknowledgement.
     pub fn reset(&self, peer: SocketAddr) {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        LinkType::MESSAGING.iter().filter_map(|link| queues.get(&(peer, *link))).for_each(|queue| queue.start_anew());
+        LinkType::MESSAGING.iter().filter_map(|link| queues.get(&(peer, *link))).for_each(|queue| queue.drop_messages_and_close());
     }
 
     /// Closes the links to a peer that has left the ring, and gives up the messages that wait for
@@ -198,7 +198,7 @@ async fn run(
     env: Env,
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
-    counts: Arc<Inbound>,
+    counts: Arc<InboundCountersByPeer>,
     mut to_open: mpsc::Receiver<(SocketAddr, LinkType, Arc<Queue>)>,
     mut stopped: oneshot::Receiver<()>,
     tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
@@ -210,9 +210,9 @@ async fn run(
         }
         Err(error) => return drop(tell.send(Err(error))),
     };
-    let doors = Doors::new(&env, &options, &receiver, counts);
+    let context = InboundContext::new(&env, &options, &receiver, counts);
     for listener in listeners {
-        tokio::task::spawn_local(doors.clone().serve(listener));
+        tokio::task::spawn_local(context.clone().serve(listener));
     }
     loop {
         tokio::select! {

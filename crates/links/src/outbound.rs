@@ -16,10 +16,10 @@ use internode::{Envelope, Framing, Initiate, LinkType, MessageWriter};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::counts::OutboundTallies;
+use crate::counts::OutboundCounters;
 use crate::handshake;
 use crate::limits::{HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
-use crate::neighbour::{LinkOptions, Peer, Receiver};
+use crate::peer::{LinkOptions, Peer, Receiver};
 use crate::queue::Queue;
 
 /// A link that this node opens.
@@ -37,14 +37,14 @@ impl Outbound {
     pub(crate) async fn run(self) {
         let mut pause = RETRY_MIN;
         let (mut failures, mut warned) = (0, String::new());
-        while self.queue.filled().await {
-            OutboundTallies::add(&self.queue.counts.attempts);
+        while self.queue.wait_for_message().await {
+            OutboundCounters::add(&self.queue.counts.attempts);
             match self.connect(failures).await {
                 Ok((stream, framing)) => {
                     pause = RETRY_MIN;
                     failures = 0;
                     warned.clear();
-                    OutboundTallies::add(&self.queue.counts.connections);
+                    OutboundCounters::add(&self.queue.counts.connections);
                     self.queue.counts.is_open.store(true, Ordering::Relaxed);
                     let ended = self.send_all(stream, framing).await;
                     self.queue.counts.is_open.store(false, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Outbound {
                 }
             }
             // what nobody waits for any more does not open a connection
-            self.queue.has_fresh(self.now_millis());
+            self.queue.drop_expired(self.now_millis());
         }
     }
 
@@ -86,7 +86,7 @@ impl Outbound {
     async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
         let address = self.receiver.route(self.to);
         let connecting = self.env.network.connect_with(address, self.options.settings.opened());
-        let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
+        let stream = with_timeout(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let distance = self.receiver.distance(self.to);
         let framing = if self.options.compression.has(distance) { Framing::Lz4 } else { Framing::Crc };
         let versions = self.options.versions();
@@ -99,7 +99,7 @@ impl Outbound {
             let (version, max) = handshake::open(&mut *stream, &initiate).await?;
             Ok((stream, Peer { address: self.to, version, max }))
         };
-        let (stream, peer) = within(&self.env, HANDSHAKE_MAX, shaking).await?;
+        let (stream, peer) = with_timeout(&self.env, HANDSHAKE_MAX, shaking).await?;
         self.queue.connected();
         self.receiver.connected(&peer);
         Ok((stream, framing))
@@ -121,7 +121,7 @@ impl Outbound {
                     };
                 }
                 () = self.queue.reset() => return Err(io::ErrorKind::ConnectionReset.into()),
-                goes_on = self.queue.filled() => if !goes_on { return Ok(()) },
+                goes_on = self.queue.wait_for_message() => if !goes_on { return Ok(()) },
             }
             let size_max = if happens(Rare::LinkWritesOne) { 1 } else { WRITE_SIZE };
             let messages = self.queue.take(size_max, self.now_millis());
@@ -182,7 +182,7 @@ impl Outbound {
         }
         match self.options.settings.user_timeout {
             Duration::ZERO => writing.await,
-            limit => within(&self.env, limit, writing).await,
+            limit => with_timeout(&self.env, limit, writing).await,
         }
     }
 
@@ -197,7 +197,7 @@ impl Outbound {
 }
 
 /// Awaits a future for a limited time. Err: the time is over.
-pub(crate) async fn within<T>(
+pub(crate) async fn with_timeout<T>(
     env: &Env,
     limit: Duration,
     future: impl Future<Output = io::Result<T>>,

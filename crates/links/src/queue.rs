@@ -15,7 +15,7 @@ use env::defects::{Defect, is_on};
 use internode::{Envelope, LinkType};
 use tokio::sync::Notify;
 
-use crate::counts::{OutboundCounts, OutboundTallies};
+use crate::counts::{OutboundCounts, OutboundCounters};
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl Reserve {
 
 /// The room of a queue, and the reserves that it may use beyond.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct QueueCapacity {
     /// Bytes that the queue holds without taking from a reserve.
     pub(crate) own: usize,
     /// The reserve of the links to one peer.
@@ -81,7 +81,7 @@ pub(crate) struct Room {
     pub(crate) of_all: Arc<Reserve>,
 }
 
-impl Room {
+impl QueueCapacity {
     /// Takes bytes from both reserves. False: one of them has not so many left, and nothing is
     /// taken.
     fn take(&self, size: usize) -> bool {
@@ -129,8 +129,8 @@ pub(crate) struct Queue {
     /// True: the connection has to be closed. Set by other threads, reset by the link.
     is_reset: AtomicBool,
     reset: Notify,
-    room: Room,
-    pub(crate) counts: OutboundTallies,
+    room: QueueCapacity,
+    pub(crate) counts: OutboundCounters,
 }
 
 /// Bytes for which a message counts: its payload, and room for its header.
@@ -139,19 +139,19 @@ fn charge(message: &Envelope) -> usize {
 }
 
 impl Queue {
-    pub(crate) fn new(room: Room) -> Self {
+    pub(crate) fn new(room: QueueCapacity) -> Self {
         Self {
             waiting: Mutex::default(),
             filled: Notify::new(),
             is_reset: AtomicBool::new(false),
             reset: Notify::new(),
             room,
-            counts: OutboundTallies::default(),
+            counts: OutboundCounters::default(),
         }
     }
 
     /// The room of this queue, whose reserves further links to the peer share.
-    pub(crate) fn room(&self) -> &Room {
+    pub(crate) fn room(&self) -> &QueueCapacity {
         &self.room
     }
 
@@ -210,7 +210,7 @@ impl Queue {
     }
 
     /// Drops messages that are too old. True: others are left.
-    pub(crate) fn has_fresh(&self, now_millis: i64) -> bool {
+    pub(crate) fn drop_expired(&self, now_millis: i64) -> bool {
         let mut waiting = self.lock();
         let borrowed = waiting.borrowed(self.room.own);
         let Waiting { messages, bytes, .. } = &mut *waiting;
@@ -229,7 +229,7 @@ impl Queue {
     }
 
     /// Completes when a message waits. False: the queue has ended.
-    pub(crate) async fn filled(&self) -> bool {
+    pub(crate) async fn wait_for_message(&self) -> bool {
         loop {
             let notified = self.filled.notified();
             {
@@ -262,7 +262,7 @@ impl Queue {
     }
 
     /// Gives up the waiting messages, and asks for the connection to be closed.
-    pub(crate) fn start_anew(&self) {
+    pub(crate) fn drop_messages_and_close(&self) {
         let mut waiting = self.lock();
         self.room.give_back(waiting.borrowed(self.room.own));
         let dropped = std::mem::take(&mut waiting.messages);

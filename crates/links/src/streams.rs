@@ -13,8 +13,8 @@ use internode::{Framing, Initiate, LinkType};
 
 use crate::handshake;
 use crate::limits::HANDSHAKE_MAX;
-use crate::neighbour::{Encryption, LinkOptions, Receiver};
-use crate::outbound::within;
+use crate::peer::{Encryption, LinkOptions, Receiver};
+use crate::outbound::with_timeout;
 
 /// Opens links for streams. All clones do the same.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl StreamOpener {
     async fn attempt(&self, to: SocketAddr, encryption: Option<&Encryption>) -> io::Result<Box<dyn Stream>> {
         let address = self.receiver.route(to);
         let connecting = self.env.network.connect_with(address, self.options.settings.opened_for_stream());
-        let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
+        let stream = with_timeout(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let versions = self.options.versions_of(LinkType::Streaming);
         let (link, framing) = (LinkType::Streaming, Framing::Unprotected);
         let initiate = Initiate { link, framing, versions, from: self.options.local };
@@ -57,6 +57,6 @@ impl StreamOpener {
             handshake::open(&mut *stream, &initiate).await?;
             Ok(stream)
         };
-        within(&self.env, HANDSHAKE_MAX, shaking).await
+        with_timeout(&self.env, HANDSHAKE_MAX, shaking).await
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-mod bad_days;
+mod failures;
 mod encryption;
 mod settings;
 

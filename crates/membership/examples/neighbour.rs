@@ -9,11 +9,11 @@ use std::time::Duration;
 use gossip::{Event, Gossip, Options};
 use internode::{Envelope, LinkType, MessagingVersion};
 use links::{LinkOptions, Peer, Scope};
-use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
+use membership::{MembershipHandler, LocalApplicationStates, JoinOptions, Membership, Messenger};
 
 struct Print;
 
-impl Follower for Print {
+impl MembershipHandler for Print {
     fn ring_changed(&self, _gossip: &Gossip, events: &[Event]) {
         events.iter().for_each(|event| println!("{event:?}"));
     }
@@ -59,7 +59,7 @@ fn main() {
         joining: None,
         replaces: None,
         prefers_local: false,
-        introduction: Introduction {
+        local_states: LocalApplicationStates {
             host_id: format!("00000000-0000-4000-8000-{number:012x}"),
             tokens: vec![i64::from(number)],
             data_center: "datacenter1".to_owned(),

@@ -15,8 +15,8 @@ use internode::{Envelope, InternodeError, LinkType, Verb};
 use links::{Distance, Peer, Receiver};
 use types::FailureReason;
 
-use crate::request::Unanswered;
-use crate::shared::{Asked, Messenger, Waiting};
+use crate::request::RequestFailure;
+use crate::shared::{ResponseReceiver, Messenger, Waiting};
 
 impl Receiver for Messenger {
     fn distance(&self, peer: SocketAddr) -> Distance {
@@ -37,13 +37,13 @@ impl Receiver for Messenger {
     }
 
     fn stream(&self, from: &Peer, stream: Box<dyn Stream>, input: BytesMut) {
-        self.0.follower.stream(from, stream, input);
+        self.0.handler.stream(from, stream, input);
     }
 }
 
 /// Loses a value of a received message. Only in a build for tests that has switched this defect
 /// on.
-fn mishear(states: &mut States) {
+fn lose_one_value(states: &mut States) {
     if is_on(Defect::DeafToGossip) {
         let forgotten = ApplicationState::SstableVersions;
         states.iter_mut().for_each(|(_, told)| told.values.retain(|(state, _)| *state != forgotten));
@@ -51,9 +51,9 @@ fn mishear(states: &mut States) {
 }
 
 impl Messenger {
-    fn tell_of_stranger(&self, peer: SocketAddr, difference: &str, now: Now) {
-        let mut strangers = self.0.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.is_to_be_told(peer, now.monotonic) {
+    fn warn_of_other_cluster(&self, peer: SocketAddr, difference: &str, now: Now) {
+        let mut logged_nodes = self.0.logged_nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged_nodes.is_to_be_logged(peer, now.monotonic) {
             tracing::warn!(%peer, "a node of another ring is not answered: {difference}");
         }
     }
@@ -65,19 +65,19 @@ impl Messenger {
                 let syn = Syn::decode(payload)?;
                 self.0.with_gossip(|gossip, now| {
                     if let Some(difference) = gossip.difference(&syn) {
-                        self.tell_of_stranger(peer, &difference, now);
+                        self.warn_of_other_cluster(peer, &difference, now);
                     }
                     gossip.on_syn(peer, &syn);
                 });
             }
             Verb::GossipDigestAck => {
                 let mut ack = Ack::decode(payload)?;
-                mishear(&mut ack.states);
+                lose_one_value(&mut ack.states);
                 self.0.with_gossip(|gossip, now| gossip.on_ack(peer, ack, now));
             }
             Verb::GossipDigestAck2 => {
                 let mut ack2 = Ack2::decode(payload)?;
-                mishear(&mut ack2.states);
+                lose_one_value(&mut ack2.states);
                 self.0.with_gossip(|gossip, now| gossip.on_ack2(ack2, now));
             }
             Verb::GossipShutdown => {
@@ -93,35 +93,35 @@ impl Messenger {
                 let asked = decode_ping(payload)?;
                 self.answer_on(from, Some(asked), &message, Vec::new());
             }
-            Verb::SchemaVersionReq => self.answer_on(from, None, &message, self.0.follower.schema_version().to_vec()),
+            Verb::SchemaVersionReq => self.answer_on(from, None, &message, self.0.handler.schema_version().to_vec()),
             verb if verb.is_answer() => {
                 let now = self.0.now();
                 let waiting = self.0.state().callbacks.take(message.header.id, peer, now.monotonic);
                 let Some(Waiting { verb: question, sent, asked }) = waiting else { return Ok(()) };
-                if verb != Verb::FailureRsp && !matches!(asked, Asked::Echo) {
-                    self.0.follower.measured(peer, question, now.monotonic.saturating_sub(sent));
+                if verb != Verb::FailureRsp && !matches!(asked, ResponseReceiver::Echo) {
+                    self.0.handler.measured(peer, question, now.monotonic.saturating_sub(sent));
                 }
                 match (asked, verb) {
-                    (Asked::Echo, Verb::EchoRsp) => {
-                        self.0.with_gossip(|gossip, now| gossip.echoed(peer, now));
+                    (ResponseReceiver::Echo, Verb::EchoRsp) => {
+                        self.0.with_gossip(|gossip, now| gossip.on_echo_response(peer, now));
                     }
-                    (Asked::Answer(waits), Verb::FailureRsp) => {
+                    (ResponseReceiver::Answer(waits), Verb::FailureRsp) => {
                         // who has asked may have stopped waiting
-                        drop(waits.send(Err(Unanswered::Failed(failure::decode(payload)?))));
+                        drop(waits.send(Err(RequestFailure::Failed(failure::decode(payload)?))));
                     }
-                    (Asked::Answer(waits), _) => drop(waits.send(Ok(message))),
-                    (Asked::Asker(asker), Verb::FailureRsp) => {
+                    (ResponseReceiver::Answer(waits), _) => drop(waits.send(Ok(message))),
+                    (ResponseReceiver::Callback(callback), Verb::FailureRsp) => {
                         // a reason that cannot be read is a failure all the same
                         let reason = failure::decode(payload).unwrap_or(FailureReason::Unknown);
-                        asker.hear(peer, Err(Unanswered::Failed(reason)));
+                        callback.on_outcome(peer, Err(RequestFailure::Failed(reason)));
                     }
-                    (Asked::Asker(asker), _) => asker.hear(peer, Ok(message)),
-                    (Asked::Echo, _) => {}
+                    (ResponseReceiver::Callback(callback), _) => callback.on_outcome(peer, Ok(message)),
+                    (ResponseReceiver::Echo, _) => {}
                 }
             }
             _ => {
                 let header = message.header.clone();
-                if !self.0.follower.requested(self, from, link, message) {
+                if !self.0.handler.requested(self, from, link, message) {
                     self.answer(from, &header, Err(FailureReason::Unknown));
                 }
             }

@@ -1,6 +1,6 @@
 //! Requests that wait for their answer, by message id and peer, each with the time at which the
-//! wait ends. Their number has a bound. So have the bytes that askers keep for them: a write is
-//! kept until each of its replicas has answered, so that a silent replica gets a hint. The asker
+//! wait ends. Their number has a bound. So have the bytes that callbacks keep for them: a write is
+//! kept until each of its replicas has answered, so a silent replica gets a hint. The callback
 //! says how many bytes may still be kept, because several requests may share what is kept.
 //!
 //! Peers that do not answer leave room for the others. A peer may have half of the room that is
@@ -24,7 +24,7 @@ use std::time::Duration;
 use crate::request::KeptBytes;
 
 /// Most requests that may wait at one time. A further one is refused, and its sender takes it as
-/// not answered. The table of so many takes some 30 MB, beside what each asker keeps.
+/// not answered. The table of so many takes some 30 MB, beside what each callback keeps.
 pub const CALLBACKS_MAX: usize = 200_000;
 
 const _: () = assert!(CALLBACKS_MAX < i32::MAX as usize, "there are more ids than requests that wait");

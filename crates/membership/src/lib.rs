@@ -3,15 +3,15 @@
 //!
 //! [`Membership`] owns the [`links::Links`] of the node and its [`gossip::Gossip`]. It looks at the
 //! ring before it shows itself (the shadow round), begins a round of gossip each second, answers
-//! ECHO, PING and SCHEMA_VERSION, and tells a [`Follower`] which nodes have come, changed, gone up
-//! or down. All other verbs go to the follower.
+//! ECHO, PING and SCHEMA_VERSION, and tells a [`MembershipHandler`] which nodes have come,
+//! changed, gone up or down. All other verbs go to the handler.
 //!
-//! - [`introduction`]: the values that this node tells of itself
+//! - [`local_states`]: the values that this node tells of itself
 //! - [`callbacks`]: requests that wait for their answer
 //! - [`answer`]: messages that come from a neighbour
 //! - [`request`], [`messenger`]: asking others, and answering them
 //! - [`verbs`]: messages counted by their verb
-//! - [`strangers`]: nodes of other rings
+//! - [`logged_nodes`]: nodes that the log has named
 //! - [`start`]: the way in
 //! - [`stop`]: the way out
 //!
@@ -20,18 +20,18 @@
 
 mod answer;
 pub mod callbacks;
-pub mod introduction;
+pub mod local_states;
 pub mod messenger;
 pub mod request;
 mod shared;
 pub mod start;
 pub mod stop;
-mod strangers;
+mod logged_nodes;
 pub mod verbs;
 
-pub use introduction::Introduction;
-pub use request::{Asker, KeptBytes, Pending, Request, Unanswered};
-pub use shared::{Follower, Messenger};
+pub use local_states::LocalApplicationStates;
+pub use request::{RequestCallback, KeptBytes, Pending, Request, RequestFailure};
+pub use shared::{MembershipHandler, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
 pub use verbs::VerbCounts;
 

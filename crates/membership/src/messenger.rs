@@ -12,8 +12,8 @@ use links::{Distance, InboundCounts, OutboundCounts, Peer, StreamOpener};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
-use crate::request::{Asker, KeptBytes, Pending, Request, Unanswered};
-use crate::shared::{Asked, Messenger, State, Waiting};
+use crate::request::{RequestCallback, KeptBytes, Pending, Request, RequestFailure};
+use crate::shared::{ResponseReceiver, Messenger, State, Waiting};
 use crate::verbs::VerbCounts;
 
 impl Messenger {
@@ -34,7 +34,7 @@ impl Messenger {
         let refused = self.send_asked(to, others, request, KeptBytes::default(), |peer| {
             let (tell, told) = oneshot::channel();
             sent.push((peer, Pending::sent(told)));
-            Asked::Answer(tell)
+            ResponseReceiver::Answer(tell)
         });
         let mut sent = sent.into_iter().filter(|(peer, _)| !refused.contains(peer));
         let pending = |peer| match refused.contains(&peer) {
@@ -46,13 +46,13 @@ impl Messenger {
         answers
     }
 
-    /// Asks a node, which passes the request on to `others`. `asker` hears exactly once of each of
-    /// them; before this returns if the request cannot be sent.
-    pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
-        self.ask_keeping(to, others, request, KeptBytes::default(), asker);
+    /// Asks a node, which passes the request on to `others`. `callback` is called exactly once for
+    /// each of them; before this returns if the request cannot be sent.
+    pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, callback: &Arc<dyn RequestCallback>) {
+        self.ask_keeping(to, others, request, KeptBytes::default(), callback);
     }
 
-    /// Does the work of [`Self::ask`] for an asker that keeps bytes of the request until it has
+    /// Does the work of [`Self::ask`] for a callback that keeps bytes of the request until it has
     /// heard of all nodes.
     pub fn ask_keeping(
         &self,
@@ -60,14 +60,14 @@ impl Messenger {
         others: &[SocketAddr],
         request: Request,
         kept: KeptBytes,
-        asker: &Arc<dyn Asker>,
+        callback: &Arc<dyn RequestCallback>,
     ) {
-        for peer in self.send_asked(to, others, request, kept, |_| Asked::Asker(Arc::clone(asker))) {
-            asker.hear(peer, Err(Unanswered::Refused));
+        for peer in self.send_asked(to, others, request, kept, |_| ResponseReceiver::Callback(Arc::clone(callback))) {
+            callback.on_outcome(peer, Err(RequestFailure::Refused));
         }
     }
 
-    /// Whether a node that answers in time has used up its part of the bytes that askers keep.
+    /// Whether a node that answers in time has used up its part of the bytes that callbacks keep.
     /// `left`: bytes that all nodes together may still have. A caller that can wait asks the node
     /// later; a request is not refused.
     pub fn is_busy(&self, peer: SocketAddr, left: usize) -> bool {
@@ -75,9 +75,9 @@ impl Messenger {
         self.0.state().callbacks.is_busy(peer, left, now)
     }
 
-    /// Registers the asker for the answers, and sends. Gives the peers to which the request is not
+    /// Registers the callback, and sends. Gives the peers to which the request is not
     /// sent, and which are not registered: those for which too many requests wait already, or all
-    /// if it cannot be sent, without those whose time was over and of which the asker has heard.
+    /// if it cannot be sent, without those whose time was over, of which the callback has heard.
     /// If `to` is one of them the next peer passes the request on.
     fn send_asked(
         &self,
@@ -85,7 +85,7 @@ impl Messenger {
         others: &[SocketAddr],
         request: Request,
         kept: KeptBytes,
-        mut who: impl FnMut(SocketAddr) -> Asked,
+        mut who: impl FnMut(SocketAddr) -> ResponseReceiver,
     ) -> Vec<SocketAddr> {
         let now = self.0.now();
         let time = now.monotonic..now.monotonic + request.life;
@@ -207,7 +207,7 @@ impl Messenger {
     }
 
     /// Takes in what an endpoint tells of itself, outside of a round of gossip.
-    pub fn learn(&self, endpoint: SocketAddr, state: EndpointState) {
+    pub fn apply_endpoint_state(&self, endpoint: SocketAddr, state: EndpointState) {
         self.0.with_gossip(|gossip, now| gossip.on_ack2(Ack2 { states: vec![(endpoint, state)] }, now));
     }
 

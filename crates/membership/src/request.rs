@@ -36,14 +36,14 @@ impl Request {
     }
 
     /// The request without FAILURE_RSP: the asked node says nothing when it fails.
-    pub fn silent(self) -> Self {
+    pub fn without_failure_response(self) -> Self {
         Self { flags: Flags::default(), ..self }
     }
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unanswered {
+pub enum RequestFailure {
     /// The peer has failed, and says why.
     Failed(FailureReason),
     /// No answer came in time, or this node has left the ring.
@@ -53,7 +53,7 @@ pub enum Unanswered {
     Refused,
 }
 
-impl Unanswered {
+impl RequestFailure {
     /// The reason in the form in which clients are told it.
     pub fn reason(self) -> FailureReason {
         match self {
@@ -64,7 +64,7 @@ impl Unanswered {
     }
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(reason) => write!(f, "the other node failed: {}", reason.name()),
@@ -74,7 +74,7 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// The bytes that an asker keeps of a request until it has heard of every node that was asked.
+/// The bytes that a callback keeps of a request until it has heard of every node that was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KeptBytes {
     /// Bytes of this request.
@@ -91,9 +91,9 @@ pub struct KeptBytes {
 /// of gossip when none has come in time (up to a second after the request's life), on the caller's
 /// own when the request cannot be sent. It must not wait, and no lock of membership is held. Not
 /// called any more once this node has left the ring.
-pub trait Asker: Send + Sync {
+pub trait RequestCallback: Send + Sync {
     /// A node has answered, or will not.
-    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>);
+    fn on_outcome(&self, peer: SocketAddr, answer: Result<Envelope, RequestFailure>);
 }
 
 /// The answer that is to come. It has no timer of its own: a missing answer is found at the next
@@ -106,7 +106,7 @@ pub struct Pending(State);
 #[derive(Debug)]
 enum State {
     Refused,
-    Sent(oneshot::Receiver<Result<Envelope, Unanswered>>),
+    Sent(oneshot::Receiver<Result<Envelope, RequestFailure>>),
 }
 
 impl Pending {
@@ -114,7 +114,7 @@ impl Pending {
         Self(State::Refused)
     }
 
-    pub(crate) fn sent(answer: oneshot::Receiver<Result<Envelope, Unanswered>>) -> Self {
+    pub(crate) fn sent(answer: oneshot::Receiver<Result<Envelope, RequestFailure>>) -> Self {
         Self(State::Sent(answer))
     }
 
@@ -125,12 +125,12 @@ impl Pending {
 }
 
 impl Future for Pending {
-    type Output = Result<Envelope, Unanswered>;
+    type Output = Result<Envelope, RequestFailure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Refused => Poll::Ready(Err(Unanswered::Refused)),
-            State::Sent(answer) => Pin::new(answer).poll(context).map(|told| told.unwrap_or(Err(Unanswered::TimedOut))),
+            State::Refused => Poll::Ready(Err(RequestFailure::Refused)),
+            State::Sent(answer) => Pin::new(answer).poll(context).map(|told| told.unwrap_or(Err(RequestFailure::TimedOut))),
         }
     }
 }

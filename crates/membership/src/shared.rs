@@ -16,16 +16,16 @@ use links::{Distance, Links, Peer};
 use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
-use crate::request::{Asker, KeptBytes, Unanswered};
-use crate::strangers::Strangers;
-use crate::verbs::VerbTallies;
+use crate::request::{RequestCallback, KeptBytes, RequestFailure};
+use crate::logged_nodes::LoggedNodes;
+use crate::verbs::VerbCounters;
 
 /// Life of gossip's messages.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
 
 /// Follows the ring, and answers the requests that membership does not answer itself. Called on
 /// the threads of membership: it must not wait.
-pub trait Follower: Send + Sync {
+pub trait MembershipHandler: Send + Sync {
     /// Called when nodes have come, changed, gone up or down, or are forgotten. The events of one
     /// message or round come together: in a large ring one message tells of many nodes with many
     /// values each.
@@ -49,7 +49,7 @@ pub trait Follower: Send + Sync {
     /// handshake. Dropping the stream closes it.
     fn stream(&self, _from: &Peer, _stream: Box<dyn Stream>, _input: BytesMut) {}
 
-    /// A request of another family. True: it is taken, and the follower answers it through
+    /// A request of another family. True: it is taken, and the handler answers it through
     /// [`Messenger::answer`]. False: its sender is told that it failed.
     fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool;
 }
@@ -65,17 +65,17 @@ pub(crate) struct Waiting {
     pub verb: Verb,
     /// When the request was sent, in monotonic time.
     pub sent: Duration,
-    pub asked: Asked,
+    pub asked: ResponseReceiver,
 }
 
 /// The receiver of the answer to a request.
-pub(crate) enum Asked {
+pub(crate) enum ResponseReceiver {
     /// Gossip, for its ECHO_REQ.
     Echo,
     /// A future that waits for the answer to a request of another family.
-    Answer(oneshot::Sender<Result<Envelope, Unanswered>>),
-    /// An asker, for a request of another family.
-    Asker(Arc<dyn Asker>),
+    Answer(oneshot::Sender<Result<Envelope, RequestFailure>>),
+    /// A callback, for a request of another family.
+    Callback(Arc<dyn RequestCallback>),
 }
 
 pub(crate) struct State {
@@ -89,11 +89,11 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// The links. None before they are open, and after the node has left.
     pub(crate) links: Mutex<Option<Arc<Links>>>,
-    pub(crate) follower: Arc<dyn Follower>,
+    pub(crate) handler: Arc<dyn MembershipHandler>,
     /// Nodes of other rings that the log has named.
-    pub(crate) strangers: Mutex<Strangers>,
+    pub(crate) logged_nodes: Mutex<LoggedNodes>,
     /// Counts of messages of other nodes by verb.
-    pub(crate) verbs: VerbTallies,
+    pub(crate) verbs: VerbCounters,
     /// True: links to peers of the own data center go to their internal addresses
     /// (`prefer_local`).
     pub(crate) prefers_local: bool,
@@ -119,24 +119,24 @@ impl Shared {
 
     /// Looks the seeds up again. If no name has an address the known ones stay.
     pub(crate) async fn renew_seeds(&self) {
-        let follower = self.follower.clone();
-        let found = self.env.blocking("seeds", move || follower.seeds()).await;
+        let handler = self.handler.clone();
+        let found = self.env.blocking("seeds", move || handler.seeds()).await;
         if let Some(seeds) = found.ok().flatten().filter(|seeds| !seeds.is_empty()) {
             self.with_gossip(|gossip, _| gossip.set_seeds(seeds));
         }
     }
 
-    /// Tells askers that no answer has come in time.
+    /// Tells callbacks that no answer has come in time.
     pub(crate) fn expire(&self) {
         let now = self.now();
         let late = self.state().callbacks.expire(now.monotonic);
         for (peer, Waiting { verb, sent, asked }) in late {
-            if !matches!(asked, Asked::Echo) {
-                self.follower.measured(peer, verb, now.monotonic.saturating_sub(sent));
+            if !matches!(asked, ResponseReceiver::Echo) {
+                self.handler.measured(peer, verb, now.monotonic.saturating_sub(sent));
             }
             // a future finds its sender gone; gossip asks again by itself
-            if let Asked::Asker(asker) = asked {
-                asker.hear(peer, Err(Unanswered::TimedOut));
+            if let ResponseReceiver::Callback(callback) = asked {
+                callback.on_outcome(peer, Err(RequestFailure::TimedOut));
             }
         }
     }
@@ -186,9 +186,9 @@ impl Shared {
     }
 
     /// Logs a node whose clock was set far ahead when it started.
-    fn disbelieve(&self, endpoint: SocketAddr, started: i64, now: Now) {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.is_to_be_told(endpoint, now.monotonic) {
+    fn warn_of_future_generation(&self, endpoint: SocketAddr, started: i64, now: Now) {
+        let mut logged_nodes = self.logged_nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged_nodes.is_to_be_logged(endpoint, now.monotonic) {
             let own = now.wall_millis / 1000;
             tracing::warn!(
                 %endpoint,
@@ -208,9 +208,9 @@ impl Shared {
         let (mut messages, mut events, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
-                Output::Disbelieve(endpoint, started) => self.disbelieve(endpoint, started, now),
+                Output::WarnOfFutureGeneration(endpoint, started) => self.warn_of_future_generation(endpoint, started, now),
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
-                Output::Tell(event) => {
+                Output::Notify(event) => {
                     if let Event::Up(endpoint) | Event::Down(endpoint) | Event::Removed(endpoint) = &event {
                         tracing::info!(%endpoint, ?event, "the ring has changed");
                     }
@@ -220,14 +220,14 @@ impl Shared {
                         Event::Joined(_) | Event::Changed(..) | Event::Up(_) => {}
                     }
                     if let Event::Joined(endpoint) = &event {
-                        warn_of_twin(&state.gossip, *endpoint);
+                        warn_of_duplicate_host_id(&state.gossip, *endpoint);
                     }
                     events.push(event);
                 }
             }
         }
         if !events.is_empty() {
-            self.follower.ring_changed(&state.gossip, &events);
+            self.handler.ring_changed(&state.gossip, &events);
         }
         drop(state);
         if let Some(links) = self.links().filter(|_| !dead.is_empty() || !gone.is_empty()) {
@@ -244,8 +244,8 @@ impl Shared {
 /// Warns of another node with the host id of this one: both were started on copies of one
 /// directory, or this node has moved to another address and the old one is still remembered. As in
 /// Cassandra this node stays, and the others keep the one that was started last.
-fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
-    if let Some(host_id) = twin(gossip, endpoint) {
+fn warn_of_duplicate_host_id(gossip: &Gossip, endpoint: SocketAddr) {
+    if let Some(host_id) = duplicate_host_id(gossip, endpoint) {
         tracing::warn!(
             %endpoint,
             host_id,
@@ -255,7 +255,7 @@ fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
 }
 
 /// The host id of this node, if an endpoint that is not leaving shows it too.
-pub(crate) fn twin(gossip: &Gossip, endpoint: SocketAddr) -> Option<&str> {
+pub(crate) fn duplicate_host_id(gossip: &Gossip, endpoint: SocketAddr) -> Option<&str> {
     let shown = gossip.state(endpoint).filter(|state| !Status::of(state).is_some_and(|status| status.is_dead()))?;
     let own = gossip.local.state().value(ApplicationState::HostId)?;
     (shown.value(ApplicationState::HostId) == Some(own)).then_some(own)
@@ -270,7 +270,7 @@ fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Op
         Message::Ack(ack) => (Verb::GossipDigestAck, GOSSIP_LIFE, ack.encode()),
         Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
         Message::Echo => {
-            let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: Asked::Echo };
+            let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: ResponseReceiver::Echo };
             let time = now.monotonic..now.monotonic + ECHO_LIFE;
             if !state.callbacks.add(id, to, time, KeptBytes::default(), || waiting) {
                 return None;

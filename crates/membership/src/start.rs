@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use env::rare::{Rare, happens};
-use env::{Env, Joinable, MakeLocal};
+use env::{Env, Joinable, LocalFutureFactory};
 use gossip::options::{GENERATION_AHEAD_MAX, PARTITIONER, ROUND};
-use gossip::shadow::{Seen, as_member, is_hearsay};
+use gossip::shadow::{ShadowRoundResult, as_member, is_hearsay};
 use gossip::{Gossip, Local, Now, Options, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use links::{LinkOptions, Links, Receiver};
 use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
-use crate::introduction::Introduction;
-use crate::shared::{Follower, Messenger, Shared, State};
-use crate::verbs::VerbTallies;
+use crate::local_states::LocalApplicationStates;
+use crate::shared::{MembershipHandler, Messenger, Shared, State};
+use crate::verbs::VerbCounters;
 
 /// Pause before the seeds are asked again. Each further pause is twice as long, up to
 /// [`SHADOW_REPEAT_MAX`]. Cassandra asks every five seconds: nodes that start together, each in
@@ -81,7 +81,7 @@ pub struct JoinOptions {
     /// Links to members of the own data center go to the internal addresses that they tell.
     pub prefers_local: bool,
     /// The values that this node tells of itself.
-    pub introduction: Introduction,
+    pub local_states: LocalApplicationStates,
     /// Members that storage knows from before the restart (`system.peers_v2`). They are asked for
     /// the ring when no seed has answered for five seconds.
     pub remembered: States,
@@ -181,12 +181,12 @@ pub struct Membership {
 impl Membership {
     /// Opens links, looks at the ring, and takes part in gossip: as a member that has its data
     /// already (no bootstrap), or as none yet.
-    pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
+    pub async fn join(env: &Env, options: JoinOptions, handler: Arc<dyn MembershipHandler>) -> Result<Self, JoinError> {
         let (wish, gossip) = (options.clone(), options.gossip.clone());
-        let (mut membership, known) = Self::open(env, options, follower)?;
+        let (mut membership, known) = Self::open(env, options, handler)?;
         let ring = membership.look(&gossip, &known).await?;
         check(&wish, &ring)?;
-        let JoinOptions { introduction, is_member, joining, replaces, .. } = wish;
+        let JoinOptions { local_states, is_member, joining, replaces, .. } = wish;
         membership.shared.with_gossip(|machine, now| {
             let generation =
                 |of: SocketAddr| ring.iter().find(|(endpoint, _)| *endpoint == of).map(|(_, state)| state.generation);
@@ -203,34 +203,34 @@ impl Membership {
                 machine.local.begin_generation(next);
             }
             if is_member {
-                introduction.set_normal(&mut machine.local);
+                local_states.set_normal(&mut machine.local);
             } else if let Some(status) = joining {
-                introduction.set_joining(&mut machine.local, &status);
+                local_states.set_joining(&mut machine.local, &status);
             }
             machine.enable();
             let (hearsay, told): (States, States) = ring.into_iter().partition(|(_, state)| is_hearsay(state));
             // a member remembers the others itself; what others remember may be older
             for (endpoint, state) in hearsay.into_iter().filter(|_| !is_member) {
-                let state = if replaces == Some(endpoint) { placed(state, &introduction) } else { state };
+                let state = if replaces == Some(endpoint) { with_data_center_and_rack(state, &local_states) } else { state };
                 machine.remember(endpoint, as_member(state), now);
             }
-            machine.adopt(told, now);
+            machine.apply_shadow_round(told, now);
         });
         membership.begin_rounds();
-        membership.settle().await;
+        membership.wait_to_settle().await;
         Ok(membership)
     }
 
     /// Shows this node as a member that has its data already.
-    pub fn become_member(&self, introduction: &Introduction) {
-        self.with_gossip(|gossip| introduction.set_normal(&mut gossip.local));
+    pub fn become_member(&self, local_states: &LocalApplicationStates) {
+        self.with_gossip(|gossip| local_states.set_normal(&mut gossip.local));
     }
 
     /// Opens links, looks at the ring, and closes them again, without joining. Gives what the
     /// members tell of themselves. Empty: there is no ring yet.
-    pub async fn scout(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<States, JoinError> {
+    pub async fn run_shadow_round(env: &Env, options: JoinOptions, handler: Arc<dyn MembershipHandler>) -> Result<States, JoinError> {
         let gossip = options.gossip.clone();
-        let (membership, known) = Self::open(env, options, follower)?;
+        let (membership, known) = Self::open(env, options, handler)?;
         membership.look(&gossip, &known).await
     }
 
@@ -239,12 +239,12 @@ impl Membership {
     fn open(
         env: &Env,
         options: JoinOptions,
-        follower: Arc<dyn Follower>,
+        handler: Arc<dyn MembershipHandler>,
     ) -> Result<(Self, Vec<SocketAddr>), JoinError> {
-        let JoinOptions { links, gossip, generation, prefers_local, introduction, remembered, .. } = options;
+        let JoinOptions { links, gossip, generation, prefers_local, local_states, remembered, .. } = options;
         let known: Vec<_> = remembered.iter().map(|(endpoint, _)| *endpoint).collect();
         let mut local = Local::new(generation);
-        introduction.set(&mut local);
+        local_states.set(&mut local);
         let mut machine = Gossip::new(gossip, local);
         machine.begin_shadow();
         let now = Now {
@@ -260,9 +260,9 @@ impl Membership {
             version: links.version,
             state: Mutex::new(state),
             links: Mutex::new(None),
-            follower,
-            strangers: Mutex::default(),
-            verbs: VerbTallies::default(),
+            handler,
+            logged_nodes: Mutex::default(),
+            verbs: VerbCounters::default(),
             prefers_local,
             is_leaving: AtomicBool::new(false),
         });
@@ -294,9 +294,9 @@ impl Membership {
                 self.shared.with_gossip(|gossip, _| gossip.ask_seeds(known));
             }
             env.sleep(SHADOW_LOOK).await;
-            match self.shared.with_gossip(|gossip, _| gossip.seen()) {
-                Some(Seen::Ring(states)) => return Ok(states),
-                Some(Seen::Nobody) if is_seed => return Ok(States::new()),
+            match self.shared.with_gossip(|gossip, _| gossip.shadow_round_result()) {
+                Some(ShadowRoundResult::Ring(states)) => return Ok(states),
+                Some(ShadowRoundResult::NoRing) if is_seed => return Ok(States::new()),
                 _ if is_seed && gone >= SHADOW_SEED_MAX => return Ok(States::new()),
                 _ if gone >= SHADOW_MAX => return Err(self.no_seed(options, others)),
                 _ => {}
@@ -314,7 +314,7 @@ impl Membership {
 
     /// Waits until all members that should be up have given a sign of life, so that the first
     /// requests find the ring as it is.
-    async fn settle(&self) {
+    async fn wait_to_settle(&self) {
         let env = &self.shared.env;
         let begun = env.now();
         while env.elapsed(begun) < SETTLE_MAX && self.shared.with_gossip(|gossip, _| gossip.is_settling()) {
@@ -346,7 +346,7 @@ impl Membership {
                 }
             }
         };
-        let make: MakeLocal = Box::new(move || Box::pin(rounds));
+        let make: LocalFutureFactory = Box::new(move || Box::pin(rounds));
         self.thread = Mutex::new(Some(self.shared.env.tasks.spawn_local_worker("gossip", make)));
         self.stop = Some(stop);
     }
@@ -382,8 +382,8 @@ impl Drop for Membership {
 
 /// The state that others tell of the node that this one replaces, with data center and rack added,
 /// because Cassandra does not tell these.
-fn placed(mut state: EndpointState, introduction: &Introduction) -> EndpointState {
-    let place = [(ApplicationState::Dc, &introduction.data_center), (ApplicationState::Rack, &introduction.rack)];
+fn with_data_center_and_rack(mut state: EndpointState, local_states: &LocalApplicationStates) -> EndpointState {
+    let place = [(ApplicationState::Dc, &local_states.data_center), (ApplicationState::Rack, &local_states.rack)];
     for (of, name) in place {
         if state.value(of).is_none() {
             state.values.push((of, VersionedValue { value: name.clone(), version: 0 }));
@@ -396,7 +396,7 @@ fn placed(mut state: EndpointState, introduction: &Introduction) -> EndpointStat
 /// after it had replaced another one, before any other node could hear of it, still replaces that
 /// one in the eyes of the ring.
 fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
-    let JoinOptions { introduction, replaces, is_member, .. } = wish;
+    let JoinOptions { local_states, replaces, is_member, .. } = wish;
     let local = wish.gossip.local;
     let own = ring.iter().find(|(endpoint, _)| *endpoint == local).and_then(|(_, state)| Status::of(state));
     let hibernates = |status: Option<&str>| status.map(Status::parse) == Some(Status::Hibernate);
@@ -410,7 +410,7 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
     // of two members with one token the one that was started last has it, as everywhere in the
     // ring; somebody may not have heard yet that this node has replaced the other one
     let own_generation = ring.iter().find(|(endpoint, state)| {
-        *endpoint == local && state.value(ApplicationState::HostId) == Some(introduction.host_id.as_str())
+        *endpoint == local && state.value(ApplicationState::HostId) == Some(local_states.host_id.as_str())
     });
     // a node that was removed has no tokens in the ring; its removal has a later generation than a
     // member that has come to them by a move
@@ -426,18 +426,18 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
         if *endpoint == local {
             // an earlier start on another directory was on its way in, and owns nothing yet
             let is_given_up = !is_member && own.as_ref().is_some_and(Status::is_joining);
-            if !host_id.is_empty() && host_id != introduction.host_id && !is_given_up {
+            if !host_id.is_empty() && host_id != local_states.host_id && !is_given_up {
                 return Err(JoinError::AddressTaken { address: local, host_id: host_id.to_owned() });
             }
             continue;
         }
         // the same node under another address keeps its tokens
-        if host_id == introduction.host_id || is_earlier(state) {
+        if host_id == local_states.host_id || is_earlier(state) {
             continue;
         }
         let tokens = state.value(ApplicationState::Tokens).map(internode::payload::gossip::tokens::tokens_of);
         let Some(Ok(tokens)) = tokens else { continue };
-        if let Some(token) = tokens.into_iter().find(|token| introduction.tokens.contains(token)) {
+        if let Some(token) = tokens.into_iter().find(|token| local_states.tokens.contains(token)) {
             return Err(JoinError::TokenTaken { token, owner: *endpoint });
         }
     }

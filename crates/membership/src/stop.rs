@@ -10,19 +10,19 @@ use gossip::{Gossip, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown};
 use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
 
-use crate::introduction::Introduction;
+use crate::local_states::LocalApplicationStates;
 use crate::start::Membership;
 
 /// Longest time that a node that stops gives its last message to leave
-/// (`shutdown_announce_in_ms`). Once no bytes wait for a socket it is [`FAREWELL_LINGER`] at most.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// (`shutdown_announce_in_ms`). Once no bytes wait for a socket it is [`SHUTDOWN_LINGER`] at most.
+const SHUTDOWN_ANNOUNCE_MAX: Duration = Duration::from_secs(2);
 
 /// Time after which bytes that a socket has taken are on their way, on the other side's machine
 /// too.
-const FAREWELL_LINGER: Duration = Duration::from_millis(200);
+const SHUTDOWN_LINGER: Duration = Duration::from_millis(200);
 
 /// Time between two looks at the bytes that still wait.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Life of GOSSIP_SHUTDOWN.
 const SHUTDOWN_LIFE: Duration = Duration::from_secs(10);
@@ -33,10 +33,10 @@ impl Membership {
         self.stop_gossip();
         let env = &self.shared.env;
         let begun = env.now();
-        while env.elapsed(begun) < FAREWELL && self.has_urgent() {
-            env.sleep(LOOK).await;
+        while env.elapsed(begun) < SHUTDOWN_ANNOUNCE_MAX && self.has_urgent() {
+            env.sleep(POLL_INTERVAL).await;
         }
-        env.sleep(FAREWELL_LINGER).await;
+        env.sleep(SHUTDOWN_LINGER).await;
     }
 
     /// Whether urgent messages to a live peer still wait to be sent.
@@ -87,7 +87,7 @@ impl Membership {
     /// Takes part in gossip again, as a node that has been started anew: only a greater generation
     /// brings it back for the nodes that were told of its stop (`nodetool enablegossip`). A node
     /// whose stop was not told, because it is no member, tells what it told before.
-    pub fn start_gossip(&self, introduction: &Introduction, is_ready: bool) {
+    pub fn start_gossip(&self, local_states: &LocalApplicationStates, is_ready: bool) {
         if !self.shared.is_leaving.swap(false, Ordering::AcqRel) {
             return;
         }
@@ -99,7 +99,7 @@ impl Membership {
             }
             gossip.local.set(ApplicationState::RpcReady, is_ready.to_string());
             if Status::of(gossip.local.state()) == Some(Status::Shutdown) {
-                introduction.set_normal(&mut gossip.local);
+                local_states.set_normal(&mut gossip.local);
             }
             gossip.enable();
         });

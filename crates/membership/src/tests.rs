@@ -12,14 +12,14 @@ use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{LinkOptions, Peer, Scope};
 
 use super::*;
-use crate::shared::{Asked, Waiting};
+use crate::shared::{ResponseReceiver, Waiting};
 
-mod bad_days;
+mod failures;
 
 #[derive(Default)]
 struct Watch(Mutex<Vec<Event>>);
 
-impl Follower for Watch {
+impl MembershipHandler for Watch {
     fn ring_changed(&self, _gossip: &Gossip, events: &[Event]) {
         self.0.lock().unwrap().extend_from_slice(events);
     }
@@ -65,7 +65,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         joining: None,
         replaces: None,
         prefers_local: false,
-        introduction: Introduction {
+        local_states: LocalApplicationStates {
             host_id: format!("host-{machine}"),
             tokens: vec![machine as i64 * 1000],
             data_center: "dc1".to_owned(),
@@ -129,9 +129,9 @@ fn internal_addresses_are_preferred_in_the_own_data_center() {
     let internal = |machine| Some(SocketAddr::new(world.address(machine), 7777));
     let telling = |machine: usize, data_center: &str, prefers_local: bool| {
         let options = options(&world, machine, "lab");
-        let introduction =
-            Introduction { internal: internal(machine), data_center: data_center.to_owned(), ..options.introduction };
-        join(&world, machine, JoinOptions { prefers_local, introduction, ..options })
+        let local_states =
+            LocalApplicationStates { internal: internal(machine), data_center: data_center.to_owned(), ..options.local_states };
+        join(&world, machine, JoinOptions { prefers_local, local_states, ..options })
     };
     let nodes = [telling(0, "dc1", true), telling(1, "dc1", false), telling(2, "dc2", true)];
     // nobody listens there, so only what was connected before goes on
@@ -180,7 +180,7 @@ fn a_node_that_leaves_is_down_at_once() {
         let world = World::new(9, 2);
         let of_version = |machine: usize, version: MessagingVersion| {
             let mut options = options(&world, machine, "lab");
-            (options.links.version, options.introduction.version) = (version, version);
+            (options.links.version, options.local_states.version) = (version, version);
             join(&world, machine, options)
         };
         let nodes = [of_version(0, stays), of_version(1, leaves)];
@@ -205,7 +205,7 @@ fn what_would_take_the_place_of_another_is_refused() {
         result.err().map(|error| error.to_string()).unwrap_or_default()
     };
     let mut same_token = options(&world, 1, "lab");
-    same_token.introduction.tokens = vec![0];
+    same_token.local_states.tokens = vec![0];
     assert!(refused(1, same_token, 10).contains("the token 0 belongs to"));
     let other_cluster = options(&world, 2, "another");
     let said = refused(2, other_cluster, 90);
@@ -228,7 +228,7 @@ fn a_replacement_has_been_started_after_the_node_that_it_replaces() {
         world.run_for(Duration::from_secs(5));
         world.kill(1);
         let mut replacing = JoinOptions { replaces: Some(address(&world, 1)), ..options(&world, 2, "lab") };
-        replacing.introduction.tokens = vec![1000];
+        replacing.local_states.tokens = vec![1000];
         let own = replacing.generation;
         let again = JoinOptions { replaces: None, ..replacing.clone() };
         let of_second = join(&world, 2, replacing);
@@ -268,7 +268,7 @@ fn a_removed_node_does_not_take_its_tokens_back() {
     drop(joined);
     assert!(matches!(status_told(&first, second), Some(Status::Left(_))));
     let mut owner = options(&world, 2, "lab");
-    owner.introduction.tokens = vec![1000];
+    owner.local_states.tokens = vec![1000];
     owner.generation -= 3_600;
     let third = join(&world, 2, owner);
     assert!(world.run_until(Duration::from_secs(30), || alive(&third).is_some()));
@@ -305,7 +305,7 @@ fn an_address_that_the_ring_knows() {
         world.kill(1);
         world.run_for(Duration::from_secs(2));
         let mut again = options(&world, 1, "lab");
-        again.introduction.host_id = host_id.to_owned();
+        again.local_states.host_id = host_id.to_owned();
         let joined = join(&world, 1, JoinOptions { is_member, joining: joining.map(str::to_owned), ..again });
         assert!(world.run_until(Duration::from_secs(10), || joined.lock().unwrap().is_some()), "{told}, {host_id}");
         let result = joined.lock().unwrap().take().unwrap();
@@ -326,8 +326,8 @@ fn requests_and_their_answers() {
     let ask = |verb| messenger.request(second, Request::new(verb, &b"what"[..], Duration::from_secs(2)));
     let answer = world.block_on(ask(Verb::ReadReq)).unwrap();
     assert_eq!((answer.header.verb, &answer.payload[..]), (Verb::ReadRsp, &b"what"[..]));
-    assert_eq!(world.block_on(ask(Verb::HintReq)), Err(Unanswered::Failed(types::FailureReason::Unknown)));
-    assert_eq!(world.block_on(ask(Verb::MutationReq)), Err(Unanswered::TimedOut));
+    assert_eq!(world.block_on(ask(Verb::HintReq)), Err(RequestFailure::Failed(types::FailureReason::Unknown)));
+    assert_eq!(world.block_on(ask(Verb::MutationReq)), Err(RequestFailure::TimedOut));
     let of_many = messenger.request_through(
         second,
         &["10.9.9.9:7000".parse().unwrap()],
@@ -337,18 +337,18 @@ fn requests_and_their_answers() {
     assert_eq!(answers, [(second, true), ("10.9.9.9:7000".parse().unwrap(), false)]);
 }
 
-/// Answers that an asker has heard, in order.
+/// Answers that a callback has heard, in order.
 #[derive(Default)]
-struct Heard(Mutex<Vec<(SocketAddr, Result<Verb, Unanswered>)>>);
+struct Heard(Mutex<Vec<(SocketAddr, Result<Verb, RequestFailure>)>>);
 
-impl Asker for Heard {
-    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
+impl RequestCallback for Heard {
+    fn on_outcome(&self, peer: SocketAddr, answer: Result<Envelope, RequestFailure>) {
         self.0.lock().unwrap().push((peer, answer.map(|message| message.header.verb)));
     }
 }
 
-/// An asker hears once of each node that was asked: an answer, a failure, that the time is over, or
-/// that nothing was sent.
+/// A callback hears once of each node that was asked: an answer, a failure, that the time is
+/// over, or that nothing was sent.
 #[test]
 fn an_asker_hears_of_each_node_once() {
     let world = World::new(6, 2);
@@ -358,31 +358,31 @@ fn an_asker_hears_of_each_node_once() {
     let (second, absent) = (address(&world, 1), "10.9.9.9:7000".parse().unwrap());
     let heard = |verb, others: &[SocketAddr], payload: usize| {
         let heard = Arc::new(Heard::default());
-        let asker: Arc<dyn Asker> = heard.clone();
+        let callback: Arc<dyn RequestCallback> = heard.clone();
         let request = Request::new(verb, vec![0; payload], Duration::from_secs(2));
-        messenger.ask(second, others, request, &asker);
+        messenger.ask(second, others, request, &callback);
         world.run_for(Duration::from_secs(6));
         heard.0.lock().unwrap().clone()
     };
-    let late = Err(Unanswered::TimedOut);
+    let late = Err(RequestFailure::TimedOut);
     assert_eq!(heard(Verb::ReadReq, &[absent], 1), [(second, Ok(Verb::ReadRsp)), (absent, late)]);
-    assert_eq!(heard(Verb::HintReq, &[], 1), [(second, Err(Unanswered::Failed(types::FailureReason::Unknown)))]);
+    assert_eq!(heard(Verb::HintReq, &[], 1), [(second, Err(RequestFailure::Failed(types::FailureReason::Unknown)))]);
     assert_eq!(heard(Verb::MutationReq, &[], 1), [(second, late)]);
     // more than the queue and the reserve hold
-    assert_eq!(heard(Verb::ReadReq, &[], 6 << 20), [(second, Err(Unanswered::Refused))]);
+    assert_eq!(heard(Verb::ReadReq, &[], 6 << 20), [(second, Err(RequestFailure::Refused))]);
     // too many wait for one of them: the others are asked all the same, through the next one if it
     // is the first
     let third = "10.9.9.8:7000".parse().unwrap();
     for (full, others, expected) in [
-        (absent, [absent, third], [(absent, Err(Unanswered::Refused)), (second, Ok(Verb::ReadRsp)), (third, late)]),
-        (second, [absent, third], [(second, Err(Unanswered::Refused)), (third, late), (absent, late)]),
+        (absent, [absent, third], [(absent, Err(RequestFailure::Refused)), (second, Ok(Verb::ReadRsp)), (third, late)]),
+        (second, [absent, third], [(second, Err(RequestFailure::Refused)), (third, late), (absent, late)]),
     ] {
         let mut taken = Vec::new();
         let mut state = messenger.0.state();
         let nothing = KeptBytes::default();
         while state.callbacks.has_room(full, nothing, Duration::ZERO) {
             let id = state.callbacks.next_id();
-            let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: Asked::Echo };
+            let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: ResponseReceiver::Echo };
             assert!(state.callbacks.add(id, full, Duration::ZERO..Duration::MAX, nothing, || waiting));
             taken.push(id);
         }
@@ -495,7 +495,7 @@ fn gossip_is_stopped_and_begun_again() {
     assert!(world.run_until(Duration::from_secs(2), || alive(&nodes[0]) == Some(0)) && !second.is_gossiping());
     world.run_for(Duration::from_secs(60));
     assert_eq!(alive(&nodes[0]), Some(0), "nothing of the old generation brings it back");
-    second.start_gossip(&options(&world, 1, "lab").introduction, true);
+    second.start_gossip(&options(&world, 1, "lab").local_states, true);
     assert!(world.run_until(Duration::from_secs(10), || alive(&nodes[0]) == Some(1)) && second.is_gossiping());
 }
 
@@ -507,7 +507,7 @@ fn gossip_is_begun_again_in_the_last_generation() {
     assert!(world.run_until(Duration::from_secs(30), || alive(&alone) == Some(0)));
     let alone = alone.lock().unwrap().take().unwrap().ok().unwrap();
     alone.stop_gossip();
-    alone.start_gossip(&options(&world, 0, "lab").introduction, true);
+    alone.start_gossip(&options(&world, 0, "lab").local_states, true);
     let told = alone.with_gossip(|gossip| (gossip.local.state().generation, Status::of(gossip.local.state())));
     assert_eq!(told, (i32::MAX, Some(Status::Normal)));
 }

@@ -9,13 +9,13 @@ use internode::Verb;
 
 /// The counters of one verb.
 #[derive(Default)]
-struct Tally {
+struct VerbCounter {
     received: AtomicU64,
     dropped: AtomicU64,
 }
 
 /// The counters of all verbs.
-pub(crate) struct VerbTallies(Vec<Tally>);
+pub(crate) struct VerbCounters(Vec<VerbCounter>);
 
 /// The messages of one verb since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,39 +28,39 @@ pub struct VerbCounts {
     pub dropped: u64,
 }
 
-impl Default for VerbTallies {
+impl Default for VerbCounters {
     fn default() -> Self {
-        Self(Verb::ALL.iter().map(|_| Tally::default()).collect())
+        Self(Verb::ALL.iter().map(|_| VerbCounter::default()).collect())
     }
 }
 
-impl VerbTallies {
+impl VerbCounters {
     /// The counters of a verb. Verbs ascend by their numbers.
-    fn of(&self, verb: Verb) -> Option<&Tally> {
+    fn of(&self, verb: Verb) -> Option<&VerbCounter> {
         let position = Verb::ALL.binary_search_by_key(&verb.id(), |verb| verb.id()).ok()?;
         self.0.get(position)
     }
 
     /// Counts a message that has come in time.
     pub fn receive(&self, verb: Verb) {
-        if let Some(tally) = self.of(verb) {
-            tally.received.fetch_add(1, Ordering::Relaxed);
+        if let Some(counter) = self.of(verb) {
+            counter.received.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Counts a message that has come too late.
     pub fn drop(&self, verb: Verb) {
-        if let Some(tally) = self.of(verb) {
-            tally.dropped.fetch_add(1, Ordering::Relaxed);
+        if let Some(counter) = self.of(verb) {
+            counter.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// All verbs in the order of their numbers.
     pub fn counts(&self) -> Vec<VerbCounts> {
-        let counts = |(verb, tally): (&Verb, &Tally)| VerbCounts {
+        let counts = |(verb, counter): (&Verb, &VerbCounter)| VerbCounts {
             verb: *verb,
-            received: tally.received.load(Ordering::Relaxed),
-            dropped: tally.dropped.load(Ordering::Relaxed),
+            received: counter.received.load(Ordering::Relaxed),
+            dropped: counter.dropped.load(Ordering::Relaxed),
         };
         Verb::ALL.iter().zip(&self.0).map(counts).collect()
     }
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn each_verb_has_its_counters() {
-        let tallies = VerbTallies::default();
+        let counters = VerbCounters::default();
         for verb in Verb::ALL {
-            tallies.receive(*verb);
+            counters.receive(*verb);
         }
-        tallies.drop(Verb::ReadReq);
-        let counts = tallies.counts();
+        counters.drop(Verb::ReadReq);
+        let counts = counters.counts();
         assert!(counts.iter().all(|of| of.received == 1), "{counts:?}");
         let dropped: Vec<Verb> = counts.iter().filter(|of| of.dropped > 0).map(|of| of.verb).collect();
         assert_eq!((dropped, counts.len()), (vec![Verb::ReadReq], Verb::ALL.len()));

@@ -8,7 +8,7 @@ use protocol::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
 use protocol::segment::decode::{EnvelopeJoiner, Joined};
 use protocol::segment::{SegmentDecoder, SegmentFormat};
 use protocol::{DecodeError, ProtocolVersion};
-use transport::Found;
+use transport::NextMessage;
 use transport::limits::LARGE_BODY;
 
 /// An envelope that is not decoded.
@@ -98,7 +98,7 @@ impl Framing {
     }
 
     /// Has the large body that was found thrown away as it comes.
-    pub fn pass_over(&mut self, header: &Header, buffer: &mut BytesMut) {
+    pub fn discard_body(&mut self, header: &Header, buffer: &mut BytesMut) {
         match &mut self.segments {
             None => self.discard(header, buffer),
             Some((_, joiner)) => joiner.discard(header),
@@ -126,21 +126,21 @@ impl Framing {
     /// Takes the envelope at the start of the buffer. Its body is still compressed if its flag
     /// says so.
     #[inline]
-    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<NextMessage<Header>, UnusableFrame> {
         match self.segments {
             None => self.next_bare(buffer),
             Some(_) => self.next_segmented(buffer),
         }
     }
 
-    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
+    fn next_bare(&mut self, buffer: &mut BytesMut) -> Result<NextMessage<Header>, UnusableFrame> {
         if self.discard > 0 {
             let gone = self.discard.min(buffer.len());
             buffer.advance(gone);
             self.discard -= gone;
         }
         let Some(header) = decode_header(buffer)? else {
-            return Ok(Found::Nothing);
+            return Ok(NextMessage::Nothing);
         };
         let size = header.body_size as usize;
         if HEADER_SIZE + size > self.sizes.frame_max {
@@ -149,33 +149,33 @@ impl Framing {
         }
         if buffer.len() < HEADER_SIZE + size {
             let is_large = size >= LARGE_BODY && !self.admitted;
-            return Ok(if is_large { Found::Large(header) } else { Found::Nothing });
+            return Ok(if is_large { NextMessage::Large(header) } else { NextMessage::Nothing });
         }
         self.admitted = false;
         buffer.advance(HEADER_SIZE);
-        Ok(Found::Message(header, buffer.split_to(size).freeze()))
+        Ok(NextMessage::Message(header, buffer.split_to(size).freeze()))
     }
 
-    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, UnusableFrame> {
+    fn next_segmented(&mut self, buffer: &mut BytesMut) -> Result<NextMessage<Header>, UnusableFrame> {
         let Some((decoder, joiner)) = &mut self.segments else {
-            return Ok(Found::Nothing);
+            return Ok(NextMessage::Nothing);
         };
         loop {
             match joiner.next_envelope()? {
                 Some(Joined::Envelope(header, body)) => {
                     self.admitted = false;
-                    return Ok(Found::Message(header, body));
+                    return Ok(NextMessage::Message(header, body));
                 }
                 Some(Joined::TooLarge(header)) => return Err(UnusableFrame::TooLarge(header)),
                 None => {}
             }
             let cut = joiner.cut().filter(|header| header.body_size as usize >= LARGE_BODY && !self.admitted);
             if let Some(header) = cut {
-                return Ok(Found::Large(header));
+                return Ok(NextMessage::Large(header));
             }
             match decoder.next(buffer).map_err(|error| broken_segment(error.into()))? {
                 Some(segment) => joiner.push(segment)?,
-                None => return Ok(Found::Nothing),
+                None => return Ok(NextMessage::Nothing),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use env::Env;
 use protocol::ProtocolVersion;
-use stdx::Share;
+use stdx::ByteBudget;
 use tls::Tls;
 use transport::ServerLimits;
 
@@ -35,7 +35,7 @@ pub struct ServerOptions {
     pub events: Arc<EventHub>,
     /// The memory that large results may take together. Results in out buffers count until they are
     /// written.
-    pub results: Arc<Share>,
+    pub results: Arc<ByteBudget>,
     /// `CQL_VERSION` of SUPPORTED.
     pub cql_version: String,
 }
@@ -52,7 +52,7 @@ impl ServerOptions {
             authenticator: Arc::new(AllowAll),
             tls: None,
             events: Arc::default(),
-            results: Share::new(usize::MAX),
+            results: ByteBudget::new(usize::MAX),
             cql_version: "3.4.7".to_owned(),
         }
     }

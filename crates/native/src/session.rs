@@ -22,7 +22,7 @@ use protocol::{
     Compression, DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope,
 };
 use transport::limits::OUT_LARGE;
-use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service, Session};
+use transport::{NextMessage, Opened, Output, Received, Refusal, ServerLimits, Service, Session};
 
 use crate::authenticator::Authenticator;
 use crate::details::{Native, Stage};
@@ -173,18 +173,18 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
 
     /// Answers an envelope that cannot be decoded, or may not be.
     #[cold]
-    fn refuse_unusable(&mut self, unusable: &UnusableFrame, out: &mut Output) -> Found<Header> {
+    fn refuse_unusable(&mut self, unusable: &UnusableFrame, out: &mut Output) -> NextMessage<Header> {
         match unusable {
             UnusableFrame::TooLarge(header) => {
                 let text = self.framing.too_large(header);
                 self.push_error(reply_target(header), ErrorMessage::invalid(text), out);
-                Found::Refused
+                NextMessage::Refused
             }
             UnusableFrame::Broken(refused) => {
                 let error = &refused.error;
                 tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken frame");
                 out.append(|buffer| encode_header_error(buffer, refused));
-                Found::Broken
+                NextMessage::Broken
             }
         }
     }
@@ -205,7 +205,7 @@ where
     type Running = F;
 
     #[inline]
-    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<Header> {
+    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> NextMessage<Header> {
         self.framing.next(buffer).unwrap_or_else(|unusable| self.refuse_unusable(&unusable, out))
     }
 
@@ -223,8 +223,8 @@ where
         self.framing.admit(header);
     }
 
-    fn pass_over(&mut self, header: &Header, buffer: &mut BytesMut) {
-        self.framing.pass_over(header, buffer);
+    fn discard_body(&mut self, header: &Header, buffer: &mut BytesMut) {
+        self.framing.discard_body(header, buffer);
     }
 
     /// Bytes of a body once it is decompressed, as the body claims; a claim beyond the size that

@@ -9,7 +9,7 @@
 //! `org.apache.cassandra.utils.MerkleTree` and `org.apache.cassandra.repair`.
 
 pub mod plan;
-pub mod repaired;
+pub mod repaired_state;
 pub mod size;
 pub mod tree;
 pub mod trees;

@@ -54,7 +54,7 @@ pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> 
 /// O(n log n) in the number of ranges.
 pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, SocketAddr) -> bool) -> Vec<Sync> {
     let mut planner = Planner::new(differences, is_near);
-    let mut sweeps: Vec<Sweep> = differences.iter().map(|difference| Sweep::new(&difference.ranges)).collect();
+    let mut sweeps: Vec<RangeCursor> = differences.iter().map(|difference| RangeCursor::new(&difference.ranges)).collect();
     let ranges = differences.iter().flat_map(|difference| &difference.ranges);
     let mut cuts: Vec<Token> = ranges.flat_map(|range| [range.start, range.end]).collect();
     cuts.sort_unstable();
@@ -65,7 +65,7 @@ pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, Socket
     }
     if let (Some(end), Some(start)) = (cuts.first(), cuts.last()) {
         // the last part goes over the end of the ring, or is all of it
-        sweeps.iter_mut().for_each(Sweep::rewind);
+        sweeps.iter_mut().for_each(RangeCursor::rewind);
         let holds: Vec<bool> = sweeps.iter_mut().map(|sweep| sweep.holds(*end)).collect();
         planner.plan(Tokens { start: *start, end: *end }, &holds);
     }
@@ -73,7 +73,7 @@ pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, Socket
 }
 
 /// The ranges of one difference on the line of tokens.
-struct Sweep {
+struct RangeCursor {
     /// The first and the last token of each range, both included, in the order of the first ones.
     /// A range over the end of the ring becomes two spans. Spans do not overlap.
     spans: Vec<(i64, i64)>,
@@ -81,7 +81,7 @@ struct Sweep {
     at: usize,
 }
 
-impl Sweep {
+impl RangeCursor {
     fn new(ranges: &[Tokens]) -> Self {
         let mut spans = Vec::with_capacity(ranges.len() + 1);
         for range in ranges {

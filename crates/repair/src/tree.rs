@@ -55,7 +55,7 @@ pub struct MerkleTree {
 
 /// How much of two subtrees differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Differs {
+enum DifferenceExtent {
     Nowhere,
     /// In parts, which are in the list of differences already.
     InParts,
@@ -155,28 +155,28 @@ impl MerkleTree {
     /// When the trees are of different ranges.
     pub fn difference(&self, other: &Self, differences: &mut Vec<Tokens>) {
         assert_eq!(self.range, other.range, "trees of one range are compared");
-        if self.differs(0, other, 0, self.range, differences) == Differs::Everywhere {
+        if self.differs(0, other, 0, self.range, differences) == DifferenceExtent::Everywhere {
             differences.push(self.range);
         }
     }
 
     /// Compares two subtrees of one range.
-    fn differs(&self, at: usize, other: &Self, there: usize, range: Tokens, into: &mut Vec<Tokens>) -> Differs {
+    fn differs(&self, at: usize, other: &Self, there: usize, range: Tokens, into: &mut Vec<Tokens>) -> DifferenceExtent {
         let (own, theirs) = (&self.nodes[at], &other.nodes[there]);
         if own.hash == theirs.hash {
-            return Differs::Nowhere;
+            return DifferenceExtent::Nowhere;
         }
         let is_leaf = own.right == 0 || theirs.right == 0;
-        let Some([left, right]) = halves(range).filter(|_| !is_leaf) else { return Differs::Everywhere };
+        let Some([left, right]) = halves(range).filter(|_| !is_leaf) else { return DifferenceExtent::Everywhere };
         let in_left = self.differs(at + 1, other, there + 1, left, into);
         let in_right = self.differs(own.right as usize, other, theirs.right as usize, right, into);
         match (in_left, in_right) {
-            (Differs::Everywhere, Differs::Everywhere) => return Differs::Everywhere,
-            (Differs::Everywhere, _) => into.push(left),
-            (_, Differs::Everywhere) => into.push(right),
+            (DifferenceExtent::Everywhere, DifferenceExtent::Everywhere) => return DifferenceExtent::Everywhere,
+            (DifferenceExtent::Everywhere, _) => into.push(left),
+            (_, DifferenceExtent::Everywhere) => into.push(right),
             _ => {}
         }
-        Differs::InParts
+        DifferenceExtent::InParts
     }
 }
 

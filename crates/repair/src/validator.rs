@@ -61,7 +61,7 @@ impl Validator {
                 left -= 1;
                 continue;
             }
-            let shown = stream.show_encoded(&mut Begins(self), left)?;
+            let shown = stream.show_encoded(&mut PartitionHasher(self), left)?;
             left = left.saturating_sub(shown.rows);
             if shown.has_ended {
                 self.end();
@@ -124,9 +124,9 @@ impl Validator {
 }
 
 /// Hashes the rows that it is given, and before the first of them the head of their partition.
-struct Begins<'v>(&'v mut Validator);
+struct PartitionHasher<'v>(&'v mut Validator);
 
-impl RowVisitor for Begins<'_> {
+impl RowVisitor for PartitionHasher<'_> {
     #[inline]
     fn begin(&mut self, clustering: &ClusteringValues, liveness: &Liveness) {
         self.0.begin();

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use ring::allocation::{Wish, allocate};
-use ring::relocation::{Choice, Flows};
-use ring::{Endpoint, EndpointId, Former, Replication, Ring, State};
+use ring::allocation::{AllocationRequest, allocate};
+use ring::relocation::{SourceChoice, Flows};
+use ring::{Endpoint, EndpointId, FormerTokens, Replication, Ring, State};
 use types::{Consistency, Token};
 
 /// Data centers, the racks of each, and the copies in each.
@@ -109,20 +109,20 @@ fn main() {
 
     let mut down = endpoints.clone();
     down[nodes / 2].is_up = false;
-    let (_, took) = timed(|| ring.with_endpoints(down.clone(), EndpointId(0), Former::new()));
+    let (_, took) = timed(|| ring.with_endpoints(down.clone(), EndpointId(0), FormerTokens::new()));
     print("a node goes down or comes up", took, "");
     let mut draw = Draw(2);
     let newcomer = endpoint(nodes, (0..tokens).map(|_| Token(draw.next() as i64)).collect());
     let mut grown = endpoints.clone();
     grown.push(Endpoint { state: State::Joining, ..newcomer.clone() });
-    let (joining, took) = timed(|| ring.with_endpoints(grown.clone(), EndpointId(0), Former::new()));
+    let (joining, took) = timed(|| ring.with_endpoints(grown.clone(), EndpointId(0), FormerTokens::new()));
     print("a node begins to join (pending ranges)", took, "");
     let mut ten = grown.clone();
     for number in 1..10 {
         let tokens = (0..tokens).map(|_| Token(draw.next() as i64)).collect();
         ten.push(Endpoint { state: State::Joining, ..endpoint(nodes + number, tokens) });
     }
-    let (_, took) = timed(|| ring.with_endpoints(ten.clone(), EndpointId(0), Former::new()));
+    let (_, took) = timed(|| ring.with_endpoints(ten.clone(), EndpointId(0), FormerTokens::new()));
     print("ten nodes join at once", took, "");
 
     let placement = ring.placement("ks").expect("placed");
@@ -138,15 +138,15 @@ fn main() {
 
     let who = EndpointId(nodes as u32);
     let placed = joining.placement("ks").expect("placed");
-    let (fetches, took) = timed(|| joining.joining_fetches(placed, who, &newcomer.tokens, Choice::STRICT));
+    let (fetches, took) = timed(|| joining.joining_fetches(placed, who, &newcomer.tokens, SourceChoice::STRICT));
     print("what a newcomer fetches", took, &described(&fetches.expect("all are up").from));
-    let (fetches, took) = timed(|| joining.joining_fetches(placed, who, &newcomer.tokens, Choice::NEAREST));
+    let (fetches, took) = timed(|| joining.joining_fetches(placed, who, &newcomer.tokens, SourceChoice::NEAREST));
     print("the same from the nearest", took, &described(&fetches.expect("all are up").from));
     let (flows, took) = timed(|| ring.leaving_transfers(placement, EndpointId(1)));
     print("what a node hands on before it leaves", took, &described(&flows));
     let (fetches, took) = timed(|| ring.removal_fetches(placement, EndpointId(1), EndpointId(0)));
     print("what a node fetches when another is removed", took, &described(&fetches.expect("all are up").from));
-    let wish = Wish { data_center: "dc1", rack: "rack1", copies: COPIES as usize, tokens };
+    let wish = AllocationRequest { data_center: "dc1", rack: "rack1", copies: COPIES as usize, tokens };
     let mut draw = Draw(4);
     let (_, took) = timed(|| allocate(&endpoints, wish, &mut || draw.next()));
     print("the tokens of a newcomer are chosen", took, "");

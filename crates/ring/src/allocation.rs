@@ -3,7 +3,7 @@
 //! `allocate_tokens_for_keyspace`.
 //!
 //! 1. The nodes that share their data with the new one are its ring of allocation: those of its
-//!    data center, or of its rack if there are as many racks as copies ([`Plan::new`]).
+//!    data center, or of its rack if there are as many racks as copies ([`AllocationRing::new`]).
 //! 2. With one copy each the largest nodes give up parts of their largest ranges
 //!    ([`mod@unreplicated`]); with several the midpoints between tokens are tried, and the best
 //!    taken one after the other ([`replicated`]). If that makes no sense yet (fewer nodes than
@@ -33,7 +33,7 @@ pub(crate) type Owned = Vec<(Token, Unit)>;
 
 /// A new node: its place, and the number of tokens that it wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wish<'a> {
+pub struct AllocationRequest<'a> {
     /// The node's data center.
     pub data_center: &'a str,
     /// The node's rack.
@@ -45,7 +45,7 @@ pub struct Wish<'a> {
 }
 
 /// The ring of allocation of a new node.
-struct Plan {
+struct AllocationRing {
     owned: Owned,
     /// The group of each node, by its index: replicas of a partition are of different groups.
     groups: Vec<usize>,
@@ -60,10 +60,10 @@ const MOVED_MAX: u64 = 1 << 32;
 
 /// Chooses the tokens of a node that is none of `members`. Err: a sentence that says why there is
 /// no good choice.
-pub fn allocate(members: &[Endpoint], wish: Wish<'_>, random: &mut dyn FnMut() -> u64) -> Result<Vec<Token>, String> {
+pub fn allocate(members: &[Endpoint], wish: AllocationRequest<'_>, random: &mut dyn FnMut() -> u64) -> Result<Vec<Token>, String> {
     let members: Vec<&Endpoint> =
         members.iter().filter(|member| member.owns_tokens() || member.state == State::Joining).collect();
-    let Plan { mut owned, mut groups, new_group, copies } = Plan::new(&members, wish)?;
+    let AllocationRing { mut owned, mut groups, new_group, copies } = AllocationRing::new(&members, wish)?;
     let new: Unit = groups.len();
     let has_all_groups = groups.iter().collect::<BTreeSet<_>>().len() >= copies;
     let chosen = if new < copies || !has_all_groups || wish.tokens > owned.len() {
@@ -78,8 +78,8 @@ pub fn allocate(members: &[Endpoint], wish: Wish<'_>, random: &mut dyn FnMut() -
     Ok(without_clashes(chosen, &members, random))
 }
 
-impl Plan {
-    fn new(members: &[&Endpoint], wish: Wish<'_>) -> Result<Self, String> {
+impl AllocationRing {
+    fn new(members: &[&Endpoint], wish: AllocationRequest<'_>) -> Result<Self, String> {
         let near: Vec<&Endpoint> =
             members.iter().copied().filter(|member| member.data_center == wish.data_center).collect();
         let count = racks_of(&near, wish.rack);

@@ -13,7 +13,7 @@
 use types::{Consistency, Token};
 
 use crate::endpoint::EndpointId;
-use crate::level::Shortage;
+use crate::level::InsufficientReplicas;
 use crate::placement::Placement;
 use crate::plan::Replicas;
 use crate::snapshot::Ring;
@@ -46,24 +46,24 @@ pub struct PromisePlan {
 
 impl Ring {
     /// The plan of a conditional statement of a partition, or of a read at SERIAL.
-    pub fn plan_cas(&self, placement: &Placement, token: Token, level: Consistency) -> Result<CasPlan, Shortage> {
+    pub fn plan_cas(&self, placement: &Placement, token: Token, level: Consistency) -> Result<CasPlan, InsufficientReplicas> {
         let takes_part = |id: &&EndpointId| {
             level != Consistency::LocalSerial || self.endpoint(**id).data_center == self.local_data_center()
         };
         let pending = placement.pending(token).iter().filter(takes_part).count();
         let all: Replicas =
             placement.natural(token).iter().chain(placement.pending(token)).filter(takes_part).copied().collect();
-        let former: Replicas = self.living(placement.former(token)).filter(|id| takes_part(&id)).collect();
+        let former: Replicas = self.live_endpoints(placement.former(token)).filter(|id| takes_part(&id)).collect();
         let live: Replicas = all.iter().filter(|id| self.endpoint(**id).is_up).chain(&former).copied().collect();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let (participants, alive) = (count(all.len() + former.len()), count(live.len()));
         let required = count(all.len()) / 2 + 1 + count(former.len());
         if alive < required {
-            return Err(Shortage { required, alive });
+            return Err(InsufficientReplicas { required, alive });
         }
         if pending > 1 {
             // more than there are: no replica that comes up makes the statement possible
-            return Err(Shortage { required: participants + 1, alive });
+            return Err(InsufficientReplicas { required: participants + 1, alive });
         }
         assert!(participants < 2 * required, "two sets of replicas that promise have one in common");
         Ok(CasPlan { level, required, live })
@@ -76,7 +76,7 @@ impl Ring {
         placement: &Placement,
         token: Token,
         level: Consistency,
-    ) -> Result<PromisePlan, Shortage> {
+    ) -> Result<PromisePlan, InsufficientReplicas> {
         let takes_part = |id: &EndpointId| {
             level != Consistency::LocalSerial || self.endpoint(*id).data_center == self.local_data_center()
         };
@@ -87,7 +87,7 @@ impl Ring {
         let reads = count(natural.len()) / 2 + 1;
         let (required, alive) = (reads + count(pending.len()), count(live.len()));
         if alive < required {
-            return Err(Shortage { required, alive });
+            return Err(InsufficientReplicas { required, alive });
         }
         let participants = count(natural.len() + pending.len());
         assert!(participants < 2 * required, "two sets of replicas that promise have one in common");

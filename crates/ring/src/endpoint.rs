@@ -19,7 +19,7 @@ impl EndpointId {
 /// Endpoints that have come to their tokens a moment ago, each with the tokens that it owned
 /// before: none, or others. Nodes that have not heard of the change yet read from the former
 /// replicas, so writes go to these too.
-pub type Former = BTreeMap<EndpointId, Vec<Token>>;
+pub type FormerTokens = BTreeMap<EndpointId, Vec<Token>>;
 
 /// The part that an endpoint takes in the ring (`nodetool status` shows the first letter).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,7 +85,7 @@ impl Endpoint {
 
     /// Whether an endpoint at the same position would hold the same ranges, whatever the
     /// replication: data center, rack, tokens and part in the ring are the same.
-    pub(crate) fn holds_as(&self, other: &Endpoint) -> bool {
+    pub(crate) fn has_same_placement_as(&self, other: &Endpoint) -> bool {
         let place = |of: &Endpoint| (of.address, of.state);
         place(self) == place(other)
             && self.data_center == other.data_center

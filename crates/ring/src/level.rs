@@ -10,7 +10,7 @@ use crate::replication::Replication;
 
 /// Too few replicas are up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shortage {
+pub struct InsufficientReplicas {
     /// How many replicas the level needs, over all data centers or in the one that lacks them.
     pub required: u32,
     /// How many of these replicas are up.
@@ -64,21 +64,21 @@ pub(crate) fn check(
     live: &[EndpointId],
     endpoints: &[Endpoint],
     local_data_center: &str,
-) -> Result<(), Shortage> {
+) -> Result<(), InsufficientReplicas> {
     let in_center = |name: &str| {
         let here = live.iter().filter(|id| endpoints[id.index()].data_center == name);
         u32::try_from(here.count()).unwrap_or(u32::MAX)
     };
     let enough = |required: u32, alive: u32| match alive >= required {
         true => Ok(()),
-        false => Err(Shortage { required, alive }),
+        false => Err(InsufficientReplicas { required, alive }),
     };
     match (level, replication) {
         // a hint that this node keeps is enough
         (Consistency::Any, _) => Ok(()),
         (Consistency::LocalOne, _) => match in_center(local_data_center) {
             alive if alive >= block_for => Ok(()),
-            alive => Err(Shortage { required: 1, alive }),
+            alive => Err(InsufficientReplicas { required: 1, alive }),
         },
         (Consistency::LocalQuorum | Consistency::LocalSerial, _) => enough(block_for, in_center(local_data_center)),
         (Consistency::EachQuorum, Replication::NetworkTopology { factors }) => {

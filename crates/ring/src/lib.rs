@@ -36,8 +36,8 @@ pub mod replication;
 pub mod snapshot;
 
 pub use cas::{CasPlan, PromisePlan};
-pub use endpoint::{Endpoint, EndpointId, Former, State};
-pub use level::{Shortage, quorum};
+pub use endpoint::{Endpoint, EndpointId, FormerTokens, State};
+pub use level::{InsufficientReplicas, quorum};
 pub use placement::Placement;
 pub use plan::{ReplicaPlan, Replicas};
 pub use replication::{Replication, ReplicationError};

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use types::{Consistency, Token};
 
 use crate::endpoint::EndpointId;
-use crate::level::{self, Shortage};
+use crate::level::{self, InsufficientReplicas};
 use crate::placement::Placement;
 use crate::snapshot::Ring;
 
@@ -34,23 +34,23 @@ pub struct ReplicaPlan {
 
 impl Ring {
     /// The plan of a write to a partition.
-    pub fn plan_write(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, Shortage> {
+    pub fn plan_write(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, InsufficientReplicas> {
         let (pending, former) = (placement.pending(token), placement.former(token));
         if former.is_empty() {
             return self.plan(placement, level, placement.natural(token), pending);
         }
-        let pending: Replicas = pending.iter().copied().chain(self.living(former)).collect();
+        let pending: Replicas = pending.iter().copied().chain(self.live_endpoints(former)).collect();
         self.plan(placement, level, placement.natural(token), &pending)
     }
 
     /// The endpoints that were replicas until a moment ago and may still be read, because they are
     /// up.
-    pub(crate) fn living<'a>(&'a self, former: &'a [EndpointId]) -> impl Iterator<Item = EndpointId> + 'a {
+    pub(crate) fn live_endpoints<'a>(&'a self, former: &'a [EndpointId]) -> impl Iterator<Item = EndpointId> + 'a {
         former.iter().copied().filter(|id| self.endpoint(*id).is_up)
     }
 
     /// The plan of a read of a partition.
-    pub fn plan_read(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, Shortage> {
+    pub fn plan_read(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, InsufficientReplicas> {
         self.plan(placement, level, placement.natural(token), &[])
     }
 
@@ -64,7 +64,7 @@ impl Ring {
         start: Token,
         end: Token,
         level: Consistency,
-    ) -> impl Iterator<Item = (Token, Token, Result<ReplicaPlan, Shortage>)> {
+    ) -> impl Iterator<Item = (Token, Token, Result<ReplicaPlan, InsufficientReplicas>)> {
         let mut last = start;
         placement.ends_between(start, end).chain([end]).map(move |to| {
             let from = std::mem::replace(&mut last, to);
@@ -78,7 +78,7 @@ impl Ring {
         level: Consistency,
         natural: &[EndpointId],
         pending: &[EndpointId],
-    ) -> Result<ReplicaPlan, Shortage> {
+    ) -> Result<ReplicaPlan, InsufficientReplicas> {
         let mut block_for = level::block_for(level, &placement.replication, self.local_data_center());
         if !pending.is_empty() {
             let local = pending.iter().filter(|id| self.endpoint(**id).data_center == self.local_data_center());

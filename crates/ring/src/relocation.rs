@@ -4,7 +4,7 @@
 //! both have a set of replicas before and one after; an endpoint that is in the second set and not
 //! in the first needs the part's data, and gets it from one endpoint of the first set:
 //! - **strict**: from the endpoint that loses the part, because no other one is sure to have the
-//!   writes that it has acknowledged at a level below ALL ([`Choice::strict`]);
+//!   writes that it has acknowledged at a level below ALL ([`SourceChoice::strict`]);
 //! - otherwise from the nearest that is up: of the own rack, of the own data center, elsewhere; of
 //!   equally near ones from the one that is asked for fewer parts.
 //!
@@ -38,18 +38,18 @@ pub struct Fetches {
 
 /// The endpoints from which ranges may be fetched.
 #[derive(Clone, Copy)]
-pub struct Choice<'a> {
+pub struct SourceChoice<'a> {
     /// True: only the endpoint that loses a range gives it, if there is one.
     pub strict: bool,
     /// Whether an endpoint may be asked, if it is up.
     pub may_give: &'a dyn Fn(&Endpoint) -> bool,
 }
 
-impl Choice<'_> {
+impl SourceChoice<'_> {
     /// A strict choice, from any endpoint.
-    pub const STRICT: Choice<'static> = Choice { strict: true, may_give: &|_| true };
+    pub const STRICT: SourceChoice<'static> = SourceChoice { strict: true, may_give: &|_| true };
     /// A choice of the nearest endpoint.
-    pub const NEAREST: Choice<'static> = Choice { strict: false, may_give: &|_| true };
+    pub const NEAREST: SourceChoice<'static> = SourceChoice { strict: false, may_give: &|_| true };
 }
 
 /// A range cannot be fetched.
@@ -122,7 +122,7 @@ impl Ring {
         placement: &Placement,
         who: EndpointId,
         tokens: &[Token],
-        choice: Choice<'_>,
+        choice: SourceChoice<'_>,
     ) -> Result<Fetches, NoSource> {
         let before = self.members();
         let parts = self.parts(&placement.replication, &before, &before.with(who, tokens));
@@ -152,7 +152,7 @@ impl Ring {
         let parts = self.parts_lost(placement, removed);
         let gained = parts.iter().filter(|part| part.is_gained_by(who));
         let is_there = |endpoint: &Endpoint| !std::ptr::eq(endpoint, self.endpoint(removed));
-        self.fetches(placement, who, gained, Choice { strict: false, may_give: &is_there })
+        self.fetches(placement, who, gained, SourceChoice { strict: false, may_give: &is_there })
     }
 
     /// The endpoints that gain ranges because `removed` does not come back.
@@ -181,7 +181,7 @@ impl Ring {
         placement: &Placement,
         who: EndpointId,
         to: Token,
-        choice: Choice<'_>,
+        choice: SourceChoice<'_>,
     ) -> Result<(Fetches, Flows), NoSource> {
         let before = self.members();
         let parts = self.parts(&placement.replication, &before, &before.with(who, &[to]));
@@ -200,7 +200,7 @@ impl Ring {
         placement: &Placement,
         who: EndpointId,
         within: &Ranges,
-        choice: Choice<'_>,
+        choice: SourceChoice<'_>,
     ) -> Result<Fetches, NoSource> {
         let members = self.members();
         let mut bounds = members.clone();
@@ -223,7 +223,7 @@ impl Ring {
         placement: &Placement,
         who: EndpointId,
         parts: impl Iterator<Item = &'p Part>,
-        choice: Choice<'_>,
+        choice: SourceChoice<'_>,
     ) -> Result<Fetches, NoSource> {
         let replication = &placement.replication;
         let is_strict = choice.strict && self.has_more_endpoints_than_copies(replication);

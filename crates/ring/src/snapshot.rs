@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use types::Token;
 
-use crate::endpoint::{Endpoint, EndpointId, Former};
+use crate::endpoint::{Endpoint, EndpointId, FormerTokens};
 use crate::placement::{Placement, tokens_of};
 use crate::replication::{Replication, ReplicationError};
 
@@ -22,7 +22,7 @@ pub struct Ring {
     /// Tokens of the endpoints that own theirs, ascending.
     tokens: Vec<(Token, EndpointId)>,
     /// The endpoints that have come to their tokens a moment ago.
-    former: Former,
+    former: FormerTokens,
     /// The placement of each keyspace, by its name; Err: why it cannot be placed.
     keyspaces: BTreeMap<String, Result<Arc<Placement>, ReplicationError>>,
 }
@@ -33,7 +33,7 @@ impl Ring {
     pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
         assert!(local.index() < endpoints.len(), "this node is one of the ring");
         let tokens = tokens_of(&endpoints, |_, endpoint| &endpoint.tokens);
-        Self { endpoints, local, tokens, former: Former::new(), keyspaces: BTreeMap::new() }
+        Self { endpoints, local, tokens, former: FormerTokens::new(), keyspaces: BTreeMap::new() }
     }
 
     /// The same endpoints with these keyspaces and no others.
@@ -58,9 +58,9 @@ impl Ring {
     /// or changed its tokens, as when endpoints only go up or down, each keyspace keeps its
     /// placement. `former`: the endpoints of which nodes may not have heard yet that they own
     /// their tokens.
-    pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId, former: Former) -> Self {
+    pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId, former: FormerTokens) -> Self {
         let are_the_same = self.endpoints.len() == endpoints.len()
-            && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.holds_as(other));
+            && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.has_same_placement_as(other));
         let is_known = |id: &EndpointId| id.index() < endpoints.len();
         assert!(former.keys().all(is_known), "a former owner is an endpoint of the ring");
         if are_the_same && self.local == local && self.former == former {
@@ -84,7 +84,7 @@ impl Ring {
     }
 
     /// The endpoints of which nodes may not have heard yet that they own their tokens.
-    pub fn former(&self) -> &Former {
+    pub fn former(&self) -> &FormerTokens {
         &self.former
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use types::{Consistency, Token};
 
-use crate::Shortage;
-use crate::endpoint::{Endpoint, EndpointId, Former, State};
+use crate::InsufficientReplicas;
+use crate::endpoint::{Endpoint, EndpointId, FormerTokens, State};
 use crate::placement::Placement;
 use crate::replication::Replication;
 use crate::snapshot::Ring;
@@ -147,7 +147,7 @@ fn described(nodes: Vec<Endpoint>, replication: Replication, level: Consistency)
             let [live, pending, down] = [&plan.live, &plan.pending, &plan.down].map(|ids| numbers(&ring, ids));
             format!("{} of {live:?} pending {pending:?} down {down:?}", plan.block_for)
         }
-        Err(Shortage { required, alive }) => format!("{required} needed, {alive} alive"),
+        Err(InsufficientReplicas { required, alive }) => format!("{required} needed, {alive} alive"),
     }
 }
 
@@ -205,7 +205,7 @@ fn decided(nodes: Vec<Endpoint>, replication: Replication, level: Consistency) -
     let ring = Ring::new(nodes, EndpointId(0));
     match ring.plan_cas(&placed(&ring, replication), Token(150), level) {
         Ok(plan) => format!("{} of {:?}", plan.required, numbers(&ring, &plan.live)),
-        Err(Shortage { required, alive }) => format!("{required} needed, {alive} alive"),
+        Err(InsufficientReplicas { required, alive }) => format!("{required} needed, {alive} alive"),
     }
 }
 
@@ -306,16 +306,16 @@ fn a_changed_ring_keeps_its_keyspaces() {
     let ring = ring.with_keyspaces(keyspaces);
     let natural = |ring: &Ring| ring.placement("b").map(|placement| placement.natural(Token(150)).len());
     assert_eq!(natural(&ring), Some(1));
-    assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0), Former::new())), Some(3));
+    assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0), FormerTokens::new())), Some(3));
     assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), Ok(simple))])), None);
     let placed = |ring: &Ring| Arc::clone(ring.placement("b").expect("placed"));
     let mut down = ring.endpoints().to_vec();
     down[0].is_up = false;
-    let flapped = ring.with_endpoints(down.clone(), EndpointId(0), Former::new());
+    let flapped = ring.with_endpoints(down.clone(), EndpointId(0), FormerTokens::new());
     assert!(Arc::ptr_eq(&placed(&ring), &placed(&flapped)) && !flapped.local().is_up, "it lies where it lay");
     down[0].tokens = vec![Token(99)];
     assert_eq!(
-        placed(&ring.with_endpoints(down, EndpointId(0), Former::new())).ranges().next().map(|range| range.1),
+        placed(&ring.with_endpoints(down, EndpointId(0), FormerTokens::new())).ranges().next().map(|range| range.1),
         Some(Token(99))
     );
     let transient = Replication::parse("SimpleStrategy", &[("replication_factor".to_owned(), "3/1".to_owned())].into());
@@ -341,7 +341,7 @@ fn majorities_before_and_after_a_change_meet() {
         let after: Vec<Endpoint> =
             (0..count + 1).map(|n| endpoint(n as u8 + 1, "dc1", rack(&mut draw), tokens(&mut draw))).collect();
         let mut before = after.clone();
-        let mut former = Former::new();
+        let mut former = FormerTokens::new();
         for place in 0..changing as usize {
             // the first of them is about to own its tokens, or owned others
             let had = if draw(2) == 0 { Vec::new() } else { tokens(&mut draw) };
@@ -405,7 +405,7 @@ fn majorities_before_and_after_a_change_meet() {
 
 #[test]
 fn who_has_lost_a_range_is_written_to_for_a_while() {
-    let ring = |former: Former| {
+    let ring = |former: FormerTokens| {
         let ring = Ring::new(two_centers(), EndpointId(0));
         ring.with_endpoints(two_centers(), EndpointId(0), former)
     };
@@ -415,7 +415,7 @@ fn who_has_lost_a_range_is_written_to_for_a_while() {
         (plan.block_for, numbers(ring, &plan.live), numbers(ring, &plan.pending), numbers(ring, &plan.down))
     };
     // node 3 had no tokens until a moment ago: 4 held what 3 holds now
-    let mut joined = ring(Former::from([(EndpointId(2), Vec::new())]));
+    let mut joined = ring(FormerTokens::from([(EndpointId(2), Vec::new())]));
     assert_eq!(plan(&joined, Consistency::Quorum), (3, vec![2, 3, 4], vec![4], vec![]));
     assert_eq!(plan(&joined, Consistency::LocalQuorum), (2, vec![2, 3, 4], vec![4], vec![]));
     assert_eq!(plan(&joined, Consistency::One), (2, vec![2, 3, 4], vec![4], vec![]));
@@ -428,5 +428,5 @@ fn who_has_lost_a_range_is_written_to_for_a_while() {
     down[3].is_up = false;
     joined = joined.with_endpoints(down, EndpointId(0), joined.former().clone());
     assert_eq!(plan(&joined, Consistency::Quorum), (2, vec![2, 3], vec![], vec![]));
-    assert_eq!(plan(&ring(Former::new()), Consistency::Quorum), (2, vec![2, 3], vec![], vec![]));
+    assert_eq!(plan(&ring(FormerTokens::new()), Consistency::Quorum), (2, vec![2, 3], vec![], vec![]));
 }

@@ -12,7 +12,7 @@ use schema::TableId;
 use sstable::SSTable;
 use streaming::data::outgoing::{self, BlockPlace, Run};
 use streaming::data::plain;
-use streaming::{Content, FileHeader, Manifest, Message, Offer, PlanId, Received, Section};
+use streaming::{Content, FileHeader, Manifest, Message, OfferedFiles, PlanId, Received, Section};
 
 /// Bytes, approximately, that are read at once and wait for the socket. It may be a block or a
 /// chunk more.
@@ -24,7 +24,7 @@ fn piece_size() -> usize {
 }
 
 /// A file that is sent: parts of an SSTable, or all of its files.
-pub struct Outgoing {
+pub struct OutgoingFile {
     /// The file's name in the session: its table and number.
     pub id: Received,
     /// The SSTable. Its files stay open, even if a compaction has replaced it.
@@ -41,7 +41,7 @@ pub struct Outgoing {
 
 /// The session in which a file is sent, as the file's header names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OfSession {
+pub struct FileSession {
     /// The sender's broadcast address.
     pub sender: SocketAddr,
     /// The plan.
@@ -53,7 +53,7 @@ pub struct OfSession {
 }
 
 /// A file whose sending begins.
-pub struct Begun {
+pub struct FileTransfer {
     /// The bytes of the message STREAM.
     pub head: Vec<u8>,
     /// The first piece of the data; None: there is no data.
@@ -80,31 +80,31 @@ impl Piece {
 }
 
 /// The summaries by which a session announces these files, one for each table.
-pub fn offers<'a>(files: impl IntoIterator<Item = &'a Outgoing>) -> Vec<Offer> {
+pub fn offers<'a>(files: impl IntoIterator<Item = &'a OutgoingFile>) -> Vec<OfferedFiles> {
     let mut offers: BTreeMap<TableId, Vec<(usize, u64)>> = BTreeMap::new();
     for file in files {
         let weights = offers.entry(file.id.table).or_default();
         assert_eq!(weights.len(), file.id.sequence as usize, "the files of a table are numbered in order");
         weights.push(file.weight);
     }
-    offers.into_iter().map(|(table, files)| Offer { table, files }).collect()
+    offers.into_iter().map(|(table, files)| OfferedFiles { table, files }).collect()
 }
 
-impl Outgoing {
+impl OutgoingFile {
     /// Begins to send the file: its header and the first piece. Waits for the disk. Err: a
     /// sentence.
-    pub fn begin(self: &Arc<Self>, session: OfSession) -> Result<Begun, String> {
+    pub fn begin(self: &Arc<Self>, session: FileSession) -> Result<FileTransfer, String> {
         let content = self.content().map_err(|error| error.to_string())?;
         let total = content.transfer_bytes();
         let mut pieces = self.pieces(&content);
         let head = self.head(session, content)?;
         let first = pieces.read_next().map_err(|error| error.to_string())?;
-        Ok(Begun { head, first, pieces, total })
+        Ok(FileTransfer { head, first, pieces, total })
     }
 
     /// Begins to send an SSTable that goes whole, whose files the kernel reads
     /// ([`crate::send_components`]): the header, and the bytes that follow it. Err: a sentence.
-    pub fn begin_whole(&self, session: OfSession) -> Result<(Vec<u8>, u64), String> {
+    pub fn begin_whole(&self, session: FileSession) -> Result<(Vec<u8>, u64), String> {
         assert!(self.entire.is_some(), "the kernel reads whole files");
         let content = self.content().map_err(|error| error.to_string())?;
         let total = content.transfer_bytes();
@@ -112,7 +112,7 @@ impl Outgoing {
     }
 
     /// The bytes of the message STREAM.
-    fn head(&self, session: OfSession, content: Content) -> Result<Vec<u8>, String> {
+    fn head(&self, session: FileSession, content: Content) -> Result<Vec<u8>, String> {
         let stats = &self.sstable.statistics().stats;
         let header = FileHeader {
             table: self.id.table,
@@ -178,7 +178,7 @@ enum Form {
 
 /// The data of a file in pieces of about a mebibyte.
 pub struct Pieces {
-    file: Arc<Outgoing>,
+    file: Arc<OutgoingFile>,
     form: Form,
     /// Bytes of the file's total that have not been given.
     left: u64,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use env::{Env, FileSender, ReadFile};
 
-use crate::outgoing::{Outgoing, PIECE_SIZE};
+use crate::outgoing::{OutgoingFile, PIECE_SIZE};
 
 /// Sends the files of an SSTable. `pace` gets the number of bytes that are sent next, and gives
 /// how long to wait before; `sent` gets the number that was sent. A peer that takes no bytes for
@@ -17,7 +17,7 @@ pub async fn send_components(
     env: &Env,
     limit: Duration,
     link: &dyn FileSender,
-    file: &Outgoing,
+    file: &OutgoingFile,
     mut pace: impl FnMut(usize) -> Duration,
     mut sent: impl FnMut(u64),
 ) -> io::Result<()> {

@@ -34,7 +34,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use admin::verbs::TableSelection;
-use admin::{AdminError, Functions, Operated, Result};
+use admin::{AdminError, Functions, LocalAdminApi, Result};
 use cluster::Node;
 use cluster::operations::OperationError;
 use cluster::operations::tables::Selection;
@@ -71,8 +71,8 @@ impl NodeAdmin {
     }
 
     /// Completes the API with the functions of all verbs.
-    pub fn operated(self) -> Operated<Self> {
-        Operated::new(self, functions())
+    pub fn into_admin_api(self) -> LocalAdminApi<Self> {
+        LocalAdminApi::new(self, functions())
     }
 
     fn cluster(&self) -> &Node {

@@ -20,14 +20,14 @@ use cql::{
     CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ExplainCoordinator, UpdatePermissions, ReadOptions, ReplicaFindings,
     SchemaChange, SchemaEvent, WriteOptions,
 };
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use protocol::response::Event;
 use ring::{EndpointId, State};
 use rows::command::TraceSink;
 use rows::report::ReadReport;
 use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, WantedRows};
 use schema::{Schema, TableId, TableMetadata};
-use stdx::Share;
+use stdx::ByteBudget;
 use storage::Observation;
 use tokio::sync::oneshot;
 use types::{BatchKind, Consistency, DecoratedKey};
@@ -261,7 +261,7 @@ impl Coordinator for RequestCoordinator {
         self.services.node.schema()
     }
 
-    fn results(&self) -> Option<&Arc<Share>> {
+    fn results(&self) -> Option<&Arc<ByteBudget>> {
         Some(&self.services.results.share)
     }
 
@@ -485,7 +485,7 @@ impl Coordinator for RequestCoordinator {
         let (services, followed) = (Arc::clone(&self.services), update.clone());
         let follow = move |event: &SchemaEvent| {
             let (event, env) = (event.clone(), services.node.env.clone());
-            let make: MakeLocal = Box::new(move || {
+            let make: LocalFutureFactory = Box::new(move || {
                 Box::pin(async move {
                     let coordinator = Self::without_request(services);
                     let unheard = ended.send(followed.update_permissions(&event, &coordinator).await).err();

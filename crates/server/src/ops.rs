@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admin::ServedApi;
-use admin::http::{Access, AskReplay, Border, Console, TokenFile};
+use admin::http::{Access, AskReplay, PortSecurity, Console, TokenFile};
 use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
 
@@ -28,10 +28,10 @@ impl Served {
         }
     }
 
-    async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access, border: Border) -> io::Result<()> {
+    async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access, security: PortSecurity) -> io::Result<()> {
         match self {
-            Served::Node(api, console, _) => admin::http::serve(env, listener, api, console, access, border).await,
-            Served::Start(ask) => admin::http::serve_starting(env, listener, ask, border).await,
+            Served::Node(api, console, _) => admin::http::serve(env, listener, api, console, access, security).await,
+            Served::Start(ask) => admin::http::serve_starting(env, listener, ask, security).await,
         }
     }
 }
@@ -65,21 +65,21 @@ impl Ops {
         api: Arc<dyn ServedApi>,
         console: Arc<dyn Console>,
         token: Option<TokenFile>,
-        border: Border,
+        security: PortSecurity,
     ) -> io::Result<Self> {
-        Self::start_with(env, address, Served::Node(api, console, token), border)
+        Self::start_with(env, address, Served::Node(api, console, token), security)
     }
 
     /// Starts the thread for a node that still replays its commit log.
-    pub(crate) fn start_early(env: &Env, address: SocketAddr, ask: AskReplay, border: Border) -> io::Result<Self> {
-        Self::start_with(env, address, Served::Start(ask), border)
+    pub(crate) fn start_early(env: &Env, address: SocketAddr, ask: AskReplay, security: PortSecurity) -> io::Result<Self> {
+        Self::start_with(env, address, Served::Start(ask), security)
     }
 
-    fn start_with(env: &Env, address: SocketAddr, served: Served, border: Border) -> io::Result<Self> {
+    fn start_with(env: &Env, address: SocketAddr, served: Served, security: PortSecurity) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let of_thread = env.clone();
-        let body = move || serve(of_thread, address, served, border, stopped, &tell);
+        let body = move || serve(of_thread, address, served, security, stopped, &tell);
         let thread = env.tasks.spawn_worker("ops", Box::new(body));
         let address = told.recv().unwrap_or_else(|_| Err(io::Error::other("the ops thread ended at its start")))?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
@@ -104,7 +104,7 @@ fn serve(
     env: Env,
     address: SocketAddr,
     served: Served,
-    border: Border,
+    security: PortSecurity,
     stopped: oneshot::Receiver<()>,
     tell: &std::sync::mpsc::Sender<io::Result<SocketAddr>>,
 ) {
@@ -127,7 +127,7 @@ fn serve(
         };
         tokio::select! {
             _ = stopped => {}
-            ended = served.serve(env, listener, access, border) => {
+            ended = served.serve(env, listener, access, security) => {
                 if let Err(error) = ended {
                     tracing::error!(%error, "the admin port ended");
                 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use admin::http::Border;
+use admin::http::PortSecurity;
 use admin::verbs::ReplayMetrics;
 use env::Env;
 use storage::commitlog::{OnReplay, ReplayProgress};
@@ -24,13 +24,13 @@ struct ReplayState {
 impl ReplayWatch {
     /// The function by which the storage tells of the progress of a replay. `address`: the admin
     /// port; None or port 0: the port is not known yet, and nothing is answered.
-    pub(crate) fn on_replay(&self, env: &Env, address: Option<SocketAddr>, border: Border) -> OnReplay {
+    pub(crate) fn on_replay(&self, env: &Env, address: Option<SocketAddr>, security: PortSecurity) -> OnReplay {
         let (watch, env) = (self.clone(), env.clone());
         let address = address.filter(|address| address.port() != 0);
-        Arc::new(move |progress| watch.tell(&env, address, &border, progress))
+        Arc::new(move |progress| watch.tell(&env, address, &security, progress))
     }
 
-    fn tell(&self, env: &Env, address: Option<SocketAddr>, border: &Border, progress: &ReplayProgress) {
+    fn tell(&self, env: &Env, address: Option<SocketAddr>, security: &PortSecurity, progress: &ReplayProgress) {
         let ReplayProgress { is_schema, done, total, records, .. } = *progress;
         let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.latest = ReplayMetrics { is_schema, done, total, records };
@@ -41,7 +41,7 @@ impl ReplayWatch {
             let watched = latest.upgrade();
             watched.map_or_else(ReplayMetrics::default, |it| it.lock().unwrap_or_else(PoisonError::into_inner).latest)
         };
-        match Ops::start_early(env, address, Arc::new(ask), border.clone()) {
+        match Ops::start_early(env, address, Arc::new(ask), security.clone()) {
             Ok(ops) => watched.ops = Some(ops),
             Err(error) => tracing::warn!(%error, "the admin port cannot be served during the replay"),
         }
@@ -79,7 +79,7 @@ mod tests {
             let address = free.local_address().expect("bound");
             drop(free);
             let watch = ReplayWatch::default();
-            let tell = watch.on_replay(&env, Some(address), Border::OF_MACHINE);
+            let tell = watch.on_replay(&env, Some(address), PortSecurity::OF_MACHINE);
             assert!(env.network.connect(address).await.is_err(), "a short replay has no port");
             for done in [1000, 2000] {
                 tell(&ReplayProgress { done, total: 5000, records: 7, ..ReplayProgress::default() });

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use admin::http::{Border, Reach, TokenFile};
+use admin::http::{PortSecurity, CallerScope, TokenFile};
 use cluster::operations;
 use cluster::paxos::{ContentionStrategy, OnViolation, PaxosOptions, PaxosPurging, PaxosVariant};
 use cluster::thresholds::{ReadSizes, SizeThresholds};
@@ -153,8 +153,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let replay_watch = ReplayWatch::default();
     let mut engine_options =
         EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
-    let (border, of_border) = border(&env, &config, admin)?;
-    engine_options.commitlog.on_replay = replay_watch.on_replay(&env, admin, border.clone());
+    let (security, of_port) = port_security(&env, &config, admin)?;
+    engine_options.commitlog.on_replay = replay_watch.on_replay(&env, admin, security.clone());
     let traffic = Arc::<Traffic>::default();
     engine_options.commitlog.on_failure = traffic.on_failure();
     engine_options.on_disk_failure = traffic.on_disk_failure();
@@ -210,7 +210,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     services.otlp = otlp;
     services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);
-    of_border.into_iter().for_each(|watched| services.certificates.watch(watched));
+    of_port.into_iter().for_each(|watched| services.certificates.watch(watched));
     let mut server_options = ServerOptions::new(listen);
     match &services.auth {
         Some(auth) => server_options.authenticator = Arc::new(PasswordAuthenticator(Arc::clone(auth))),
@@ -248,11 +248,11 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let token = (!read_only).then(|| TokenFile::new(&env, &data_dir));
     let token_file = token.as_ref().map(|token| token.path.display().to_string());
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level, token_file);
-    let operator = Arc::new(operator.operated());
+    let operator = Arc::new(operator.into_admin_api());
     let console = Arc::new(NodeConsole(Arc::clone(&services)));
     let ops = admin
         .map(|address| {
-            Ops::start(&env, address, operator, console, token, border)
+            Ops::start(&env, address, operator, console, token, security)
                 .map_err(|error| StartError::Port(address, error))
         })
         .transpose()?;
@@ -284,15 +284,15 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
 }
 
 /// How callers reach the admin port, and the look at its certificates; None: it is not encrypted.
-fn border(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(Border, Option<WatchedCertificates>), StartError> {
+fn port_security(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(PortSecurity, Option<WatchedCertificates>), StartError> {
     let options = config.admin_port.encryption.as_ref();
     let opened = options.map(|options| client_encryption::open(env, "admin_encryption_options", options));
     let (tls, watched) = opened.transpose().map_err(StartError::Encryption)?.unzip();
     let reach = match address.is_none_or(|address| address.ip().is_loopback()) {
-        true => Reach::Machine,
-        false => Reach::Network { by_certificate: options.is_some_and(|options| options.require_client_auth) },
+        true => CallerScope::Machine,
+        false => CallerScope::Network { by_certificate: options.is_some_and(|options| options.require_client_auth) },
     };
-    Ok((Border { tls, reach }, watched))
+    Ok((PortSecurity { tls, reach }, watched))
 }
 
 /// Warns where nobody has to log in and other machines can connect.

@@ -20,13 +20,13 @@ use crate::value::{BLUE, DIM, GREEN, RESET, YELLOW};
 const HISTORY_MAX: usize = 5000;
 
 /// The editor of the prompt.
-pub type Prompt = Editor<Typed, DefaultHistory>;
+pub type Prompt = Editor<EditorHelper, DefaultHistory>;
 
 /// Reads the names of the schema anew.
 pub type Fetch = Box<dyn Fn() -> Option<Names>>;
 
 /// The text that is being typed.
-pub struct Typed {
+pub struct EditorHelper {
     /// Whether statements are coloured.
     pub color: bool,
     /// The keyspace in use.
@@ -50,7 +50,7 @@ pub fn prompt(color: bool, fetch: Fetch) -> Result<Prompt, String> {
         .auto_add_history(false)
         .build();
     let mut editor = Editor::with_config(config).map_err(|error| error.to_string())?;
-    editor.set_helper(Some(Typed {
+    editor.set_helper(Some(EditorHelper {
         color,
         keyspace: None,
         fetch,
@@ -61,9 +61,9 @@ pub fn prompt(color: bool, fetch: Fetch) -> Result<Prompt, String> {
     Ok(editor)
 }
 
-impl Helper for Typed {}
+impl Helper for EditorHelper {}
 
-impl Validator for Typed {
+impl Validator for EditorHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         // Enter ends a command of the shell, and a statement behind its `;`
         let typed = format!("{}\n", context.input());
@@ -74,7 +74,7 @@ impl Validator for Typed {
     }
 }
 
-impl Hinter for Typed {
+impl Hinter for EditorHelper {
     type Hint = String;
 
     /// The rest of the newest statement that begins like this one.
@@ -90,7 +90,7 @@ impl Hinter for Typed {
     }
 }
 
-impl Highlighter for Typed {
+impl Highlighter for EditorHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         match self.color {
             true => Cow::Owned(painted(line)),
@@ -129,7 +129,7 @@ fn painted(line: &str) -> String {
     out
 }
 
-impl Completer for Typed {
+impl Completer for EditorHelper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, cursor: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
@@ -149,17 +149,17 @@ impl Completer for Typed {
 }
 
 /// Hides what is typed.
-struct Hidden;
+struct PasswordHelper;
 
-impl Helper for Hidden {}
-impl Validator for Hidden {}
-impl Completer for Hidden {
+impl Helper for PasswordHelper {}
+impl Validator for PasswordHelper {}
+impl Completer for PasswordHelper {
     type Candidate = String;
 }
-impl Hinter for Hidden {
+impl Hinter for PasswordHelper {
     type Hint = String;
 }
-impl Highlighter for Hidden {
+impl Highlighter for PasswordHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         Cow::Owned(" ".repeat(unicode_width::UnicodeWidthStr::width(line)))
     }
@@ -176,8 +176,8 @@ pub fn password(question: &str) -> Result<String, String> {
             "a password is needed, and there is no terminal to ask for it: give -p, or a credentials file".into()
         );
     }
-    let mut editor = Editor::<Hidden, DefaultHistory>::new().map_err(|error| error.to_string())?;
-    editor.set_helper(Some(Hidden));
+    let mut editor = Editor::<PasswordHelper, DefaultHistory>::new().map_err(|error| error.to_string())?;
+    editor.set_helper(Some(PasswordHelper));
     editor.set_color_mode(ColorMode::Forced);
     editor.set_auto_add_history(false);
     match editor.readline(question) {

@@ -163,7 +163,7 @@ fn print_pages(
         }
         rows += page.count;
         let Some(state) = page.paging_state.take() else { break };
-        if session.ended || session.shown() && session.format == Format::Table && !more() {
+        if session.ended || session.shown() && session.format == Format::Table && !wants_next_page() {
             break;
         }
         let begun = std::time::Instant::now();
@@ -217,7 +217,7 @@ fn print_page(
         }
         Format::Table => {
             let (names, rows) = table::cells(page, &session.style)?;
-            let text = laid_out(session, &names, &rows, before, is_first);
+            let text = layout_page(session, &names, &rows, before, is_first);
             session.result(&text);
             if session.interactive || rows.is_empty() && counted {
                 session.result("\n");
@@ -227,7 +227,7 @@ fn print_page(
     Ok(())
 }
 
-fn laid_out(session: &Session, names: &[Cell], rows: &[Vec<Cell>], before: usize, is_first: bool) -> String {
+fn layout_page(session: &Session, names: &[Cell], rows: &[Vec<Cell>], before: usize, is_first: bool) -> String {
     let colored = session.colored();
     let too_wide = || session.shown() && table::width(names, rows) > session.width();
     let expanded = match session.expand {
@@ -242,7 +242,7 @@ fn laid_out(session: &Session, names: &[Cell], rows: &[Vec<Cell>], before: usize
 }
 
 /// Asks whether the next page is wanted.
-fn more() -> bool {
+fn wants_next_page() -> bool {
     print!("---MORE---");
     let _ = std::io::stdout().flush();
     let mut line = String::new();

@@ -4,7 +4,7 @@
 //! machine is started again if it has died. Troubles do not overlap, except connections that hang,
 //! links that stay bad and clocks that stay wrong until the next trouble of that kind or the end.
 //!
-//! A trouble is drawn in two steps: [`Kinds::draw`] says which kind comes next, [`befall`] lets it
+//! A trouble is drawn in two steps: [`Kinds::draw`] says which kind comes next, [`inject`] lets it
 //! happen. Kinds that need more than machines and a network ([`Kind::needs_nodes`]) are carried out
 //! by the subject of the run.
 //!
@@ -138,16 +138,16 @@ impl Kinds {
 
 /// A trouble that is over.
 #[derive(Clone, Debug, Default)]
-pub struct Happened {
+pub struct InjectedFault {
     /// The trouble, for those who read the report.
     pub words: String,
     /// The servers whose processes have ended: they have to be started again.
     pub died: Vec<usize>,
 }
 
-impl Happened {
+impl InjectedFault {
     fn to(words: String) -> Self {
-        Happened { words, died: Vec::new() }
+        InjectedFault { words, died: Vec::new() }
     }
 }
 
@@ -156,30 +156,30 @@ const BAD: Link =
     Link { delay_min_micros: 100, delay_max_micros: 50_000, loss_percent: 10, bytes_per_second: 64 << 10 };
 
 /// Carries one trouble out, from its beginning to its end.
-pub fn befall(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -> Happened {
+pub fn inject(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -> InjectedFault {
     let all = (machines.servers + machines.clients) as u64;
     let server = dice.below(machines.servers as u64) as usize;
     let other = dice.below(all) as usize;
     let network = world.network();
     let lasts = Duration::from_millis(dice.below(4_000));
     let words = match kind {
-        Kind::Kill => return die(world, &[server], lasts, World::kill, "kill"),
-        Kind::PowerCut => return die(world, &[server], lasts, World::power_cut, "power cut"),
+        Kind::Kill => return end_processes(world, &[server], lasts, World::kill, "kill"),
+        Kind::PowerCut => return end_processes(world, &[server], lasts, World::power_cut, "power cut"),
         Kind::PowerCutOfAll => {
             let servers: Vec<usize> = (0..machines.servers).collect();
-            return die(world, &servers, lasts, World::power_cut, "power cut");
+            return end_processes(world, &servers, lasts, World::power_cut, "power cut");
         }
         Kind::DiskErrors => {
-            let words = spoil(world, dice, server);
+            let words = break_disk(world, dice, server);
             world.run_for(lasts);
             world.disk(server).heal();
             // a log that met an error takes nothing more until the next start
-            return die(world, &[server], lasts, World::kill, &format!("{words}, then kill"));
+            return end_processes(world, &[server], lasts, World::kill, &format!("{words}, then kill"));
         }
         Kind::TornStep => {
             world.disk(server).power_cut_after(dice.below(60));
             world.run_for(Duration::from_millis(dice.below(300)));
-            return die(world, &[server], lasts, World::power_cut, "power cut in the middle of a step");
+            return end_processes(world, &[server], lasts, World::power_cut, "power cut in the middle of a step");
         }
         Kind::Pause => {
             world.pause(server);
@@ -213,7 +213,7 @@ pub fn befall(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -
             network.set_link(other, server, BAD);
             format!("the link between {server} and {other} is bad")
         }
-        Kind::ClockStep | Kind::Drift | Kind::SlowDisk => distort(world, dice, server, kind, machines.servers > 1),
+        Kind::ClockStep | Kind::Drift | Kind::SlowDisk => disturb_clock_or_disk(world, dice, server, kind, machines.servers > 1),
         Kind::Restart | Kind::Schema => unreachable!("{kind:?} is a matter of whole nodes"),
     };
     world.run_for(lasts);
@@ -222,14 +222,14 @@ pub fn befall(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -
     if is_healed {
         network.heal();
     }
-    Happened::to(format!("{words} for {} ms{}", lasts.as_millis(), if is_healed { "" } else { " and longer" }))
+    InjectedFault::to(format!("{words} for {} ms{}", lasts.as_millis(), if is_healed { "" } else { " and longer" }))
 }
 
 /// Ends processes at one moment, and waits while they are gone.
-fn die(world: &World, servers: &[usize], lasts: Duration, end: fn(&World, usize), words: &str) -> Happened {
+fn end_processes(world: &World, servers: &[usize], lasts: Duration, end: fn(&World, usize), words: &str) -> InjectedFault {
     servers.iter().for_each(|server| end(world, *server));
     world.run_for(lasts / 4);
-    Happened { words: format!("{words} of {servers:?}, {} ms", (lasts / 4).as_millis()), died: servers.to_vec() }
+    InjectedFault { words: format!("{words} of {servers:?}, {} ms", (lasts / 4).as_millis()), died: servers.to_vec() }
 }
 
 /// Operations of the disk that fail for a while.
@@ -237,7 +237,7 @@ const FAILING: [Op; 9] =
     [Op::Open, Op::Create, Op::Read, Op::Write, Op::Sync, Op::Rename, Op::Link, Op::Remove, Op::SyncDir];
 
 /// Has a disk fail, be full, or lack descriptors.
-fn spoil(world: &World, dice: &SimRandom, server: usize) -> String {
+fn break_disk(world: &World, dice: &SimRandom, server: usize) -> String {
     let op = FAILING[dice.below(FAILING.len() as u64) as usize];
     let (errno, why) = match dice.below(3) {
         0 => (EIO, "EIO"),
@@ -250,7 +250,7 @@ fn spoil(world: &World, dice: &SimRandom, server: usize) -> String {
 }
 
 /// Has clocks be wrong, or a disk be slow.
-fn distort(world: &World, dice: &SimRandom, server: usize, kind: Kind, is_ring: bool) -> String {
+fn disturb_clock_or_disk(world: &World, dice: &SimRandom, server: usize, kind: Kind, is_ring: bool) -> String {
     match kind {
         Kind::ClockStep => {
             // messages between nodes are worth nothing when clocks differ by more than a write may
@@ -282,8 +282,8 @@ pub fn line(world: &World, words: &str) -> String {
 /// Ends all troubles; dead machines stay dead. The clocks of several nodes agree again: otherwise
 /// the offset that a drift has left would make each message too old for ever. Rare events by which
 /// requests fail do not happen any more.
-pub fn quiet(world: &World, machines: Machines) {
-    rare::calm();
+pub fn end_faults(world: &World, machines: Machines) {
+    rare::stop_failures();
     world.network().heal();
     for server in 0..machines.servers {
         world.disk(server).heal();

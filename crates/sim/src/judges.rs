@@ -44,17 +44,17 @@ pub struct Rulings {
 
 impl Rulings {
     /// Adds the ruling of a judge.
-    pub fn hear(&mut self, judge: &'static str, findings: Vec<Finding>) {
+    pub fn add(&mut self, judge: &'static str, findings: Vec<Finding>) {
         assert!(findings.iter().all(|finding| finding.judge == judge), "a judge signs his findings");
         self.judges.push(judge);
         self.findings.extend(findings);
     }
 
     /// Adds the rulings of the judges of versioned keys. [`monotonic::check`] explains `ends`.
-    pub fn hear_of_versioned(&mut self, operations: &[Operation], ends: &[u64]) {
-        self.hear("acknowledged", acknowledged::check(operations));
-        self.hear("invented", invented::check(operations));
-        self.hear("monotonic", monotonic::check(operations, ends));
+    pub fn add_versioned(&mut self, operations: &[Operation], ends: &[u64]) {
+        self.add("acknowledged", acknowledged::check(operations));
+        self.add("invented", invented::check(operations));
+        self.add("monotonic", monotonic::check(operations, ends));
     }
 
     /// Whether a judge has a finding.

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use env::rare::{Figures, Rare, Wanted};
+use env::rare::{Figures, Rare, EventChoice};
 use sim::faults::{Kind, Kinds};
 use sim::register::Defect;
 use sim::report::Report;
-use sim::run::{Settings, Subject, replay, run};
+use sim::run::{Settings, Scenario, replay, run};
 
 /// The allocator of the server. With glibc's a seventh of a run was spent there.
 #[global_allocator]
@@ -21,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Options {
     /// The subject of the runs.
     #[arg(long, value_enum, default_value = "ring")]
-    subject: Subject,
+    subject: Scenario,
     /// A seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -40,7 +40,7 @@ struct Options {
     /// The rare events: `drawn` by the seed, `none`, or `all`. A release build has them with the
     /// feature `rare` only.
     #[arg(long, value_parser = parse_rare, default_value = "drawn")]
-    rare: Wanted,
+    rare: EventChoice,
     /// A defect of the register, to see its judge find it.
     #[arg(long, value_enum)]
     defect: Option<Defect>,
@@ -72,11 +72,11 @@ fn parse_kinds(text: &str) -> Result<Kinds, String> {
     }
 }
 
-fn parse_rare(text: &str) -> Result<Wanted, String> {
+fn parse_rare(text: &str) -> Result<EventChoice, String> {
     match text {
-        "drawn" => Ok(Wanted::Drawn),
-        "none" => Ok(Wanted::None),
-        "all" => Ok(Wanted::All),
+        "drawn" => Ok(EventChoice::Drawn),
+        "none" => Ok(EventChoice::None),
+        "all" => Ok(EventChoice::All),
         _ => Err("there are drawn, none and all".to_owned()),
     }
 }

@@ -17,7 +17,7 @@
 mod client;
 mod inspection;
 pub mod schedule;
-mod stage;
+mod running_nodes;
 #[cfg(test)]
 mod tests;
 pub mod topology;
@@ -33,8 +33,8 @@ use env::sim::{Link, World};
 use crate::faults;
 use crate::judges::{Finding, Rulings, agreement, atomic, bounds, converged, counted, equal, linearizable};
 use crate::report::{Report, Settings};
-use stage::Stage;
-use workload::Seen;
+use running_nodes::RunningNodes;
+use workload::Observations;
 
 /// Number of machines with clients.
 const CLIENTS: usize = 2;
@@ -71,7 +71,7 @@ const FAR: Link =
 /// Clients that do something else than they write down, for tests of the judges: their history
 /// looks like that of a node with the defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Careless {
+pub enum ClientDefect {
     /// An increment that was acknowledged is sent again, and both count as one: as with a node
     /// that applies the record of an increment twice.
     CountTwice,
@@ -106,12 +106,12 @@ pub fn run(settings: Settings, layout: Layout) -> Report {
 }
 
 /// [`run`] with clients that are careless.
-pub fn run_with(settings: Settings, layout: Layout, careless: Option<Careless>) -> Report {
+pub fn run_with(settings: Settings, layout: Layout, careless: Option<ClientDefect>) -> Report {
     let world = World::new(settings.seed, layout.servers + CLIENTS);
     layout.lay_links(&world);
     let dice = world.dice();
-    let seen = Seen::of(layout);
-    let mut stage = Stage::start(&world, layout, &seen);
+    let seen = Observations::of(layout);
+    let mut stage = RunningNodes::start(&world, layout, &seen);
     workload::prepare(&world, &seen);
     // a ring takes its time to stand
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
@@ -120,43 +120,43 @@ pub fn run_with(settings: Settings, layout: Layout, careless: Option<Careless>) 
         world.run_for(Duration::from_millis(dice.below(2_000)));
         let kind = settings.kinds.draw(&dice).filter(|_| (stage.happened.len() as u64) < settings.steps);
         if let Some(kind) = kind {
-            stage.befall(&dice, kind);
+            stage.inject(&dice, kind);
         }
     }
-    faults::quiet(&world, stage.machines());
+    faults::end_faults(&world, stage.machines());
     let done = world.run_until(END_MAX, || seen.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     if layout.servers > 1 {
         world.run_for(SETTLE);
     }
-    workload::look_at_the_end(&world, &seen);
+    workload::read_all_keys(&world, &seen);
     let rulings = judge(&world, &seen, &mut stage);
     let (operations, happened) = (seen.history.operations().len(), std::mem::take(&mut stage.happened));
     drop(stage);
     Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
-fn judge(world: &World, seen: &Seen, stage: &mut Stage<'_>) -> Rulings {
+fn judge(world: &World, seen: &Observations, stage: &mut RunningNodes<'_>) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
         seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
     let mut rulings = Rulings::default();
-    rulings.hear_of_versioned(&versioned, &stage.ends);
-    rulings.hear("linearizable", linearizable::check(&contended));
-    rulings.hear("counted", counted::check(&seen.counters()));
-    rulings.hear("atomic", atomic::check(&seen.batches()));
+    rulings.add_versioned(&versioned, &stage.ends);
+    rulings.add("linearizable", linearizable::check(&contended));
+    rulings.add("counted", counted::check(&seen.counters()));
+    rulings.add("atomic", atomic::check(&seen.batches()));
     let mut queues = bounds::of_network(&world.network().figures());
     queues.extend(stage.queues.bounds());
-    rulings.hear("bounds", bounds::check(&queues));
+    rulings.add("bounds", bounds::check(&queues));
     if seen.layout.servers > 1 {
-        rulings.hear("agreement", agreement::check(&inspection::schema_versions(stage)));
-        rulings.hear("converged", converged::check(&inspection::views(stage)));
-        rulings.hear("equal", after_repair(world, seen, stage));
+        rulings.add("agreement", agreement::check(&inspection::schema_versions(stage)));
+        rulings.add("converged", converged::check(&inspection::views(stage)));
+        rulings.add("equal", after_repair(world, seen, stage));
     }
     rulings
 }
 
 /// Repairs everything, and compares the rows of the nodes.
-fn after_repair(world: &World, seen: &Seen, stage: &Stage<'_>) -> Vec<Finding> {
+fn after_repair(world: &World, seen: &Observations, stage: &RunningNodes<'_>) -> Vec<Finding> {
     match inspection::repair(world, stage) {
         Ok(()) => equal::check(&workload::contents(world, seen)),
         Err(what) => vec![Finding { judge: "equal", what: format!("the ring cannot be repaired: {what}") }],

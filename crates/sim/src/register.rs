@@ -88,11 +88,11 @@ pub fn run(settings: Settings, defect: Option<Defect>) -> Report {
         world.run_for(Duration::from_millis(env::Random::below(&dice, 1_000)));
         let kind = kinds.draw(&dice).filter(|_| (happened.len() as u64) < settings.steps);
         let Some(kind) = kind else { continue };
-        let trouble = faults::befall(&world, &dice, machines, kind);
+        let trouble = faults::inject(&world, &dice, machines, kind);
         happened.push(faults::line(&world, &trouble.words));
         trouble.died.into_iter().for_each(|dead| replica::start(&world, dead, &shared));
     }
-    faults::quiet(&world, machines);
+    faults::end_faults(&world, machines);
     let done = world.run_until(Duration::from_secs(600), || shared.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     client::repair(&world, &shared);
@@ -109,10 +109,10 @@ fn judge(world: &World, shared: &Shared) -> Rulings {
     let mut queues = bounds::of_network(&world.network().figures());
     queues.push(inbox);
     let mut rulings = Rulings::default();
-    rulings.hear_of_versioned(&versioned, &[]);
-    rulings.hear("linearizable", linearizable::check(&contended));
-    rulings.hear("equal", equal::check(&contents));
-    rulings.hear("bounds", bounds::check(&queues));
+    rulings.add_versioned(&versioned, &[]);
+    rulings.add("linearizable", linearizable::check(&contended));
+    rulings.add("equal", equal::check(&contents));
+    rulings.add("bounds", bounds::check(&queues));
     rulings
 }
 

@@ -1,6 +1,6 @@
 //! The options of a run and its outcome.
 
-use env::rare::{Figures, Wanted};
+use env::rare::{Figures, EventChoice};
 
 use crate::faults::Kinds;
 use crate::judges::Rulings;
@@ -17,14 +17,14 @@ pub struct Settings {
     /// The kinds of trouble.
     pub kinds: Kinds,
     /// The rare events that may be switched on.
-    pub rare: Wanted,
+    pub rare: EventChoice,
 }
 
 impl Settings {
     /// Settings for so many seconds of the simulation, with troubles of every kind and the rare
     /// events that the seed draws.
     pub fn of(seed: u64, seconds: u64) -> Self {
-        Settings { seed, seconds, steps: u64::MAX, kinds: Kinds::ALL, rare: Wanted::Drawn }
+        Settings { seed, seconds, steps: u64::MAX, kinds: Kinds::ALL, rare: EventChoice::Drawn }
     }
 }
 

@@ -160,7 +160,7 @@ impl Listing {
         let names = match self.names.entry(directory.to_owned()) {
             Entry::Occupied(listed) => listed.into_mut(),
             Entry::Vacant(new) => {
-                let entries = disk.list_dir_if_there(directory).map_err(|error| Error::io(directory, error))?;
+                let entries = disk.list_dir_if_exists(directory).map_err(|error| Error::io(directory, error))?;
                 let files = entries.into_iter().flatten().filter(|entry| !entry.is_dir).map(|entry| entry.name);
                 new.insert(files.collect())
             }
@@ -455,7 +455,7 @@ fn places(record: &Record, directories: &[PathBuf]) -> Vec<String> {
 fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<FoundLog>, Error> {
     let mut logs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for directory in directories {
-        let entries = disk.list_dir_if_there(directory).map_err(|error| Error::io(directory, error))?;
+        let entries = disk.list_dir_if_exists(directory).map_err(|error| Error::io(directory, error))?;
         let entries = entries.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
             logs.entry(entry.name).or_default().push(directory.clone());

@@ -9,7 +9,7 @@ pub mod cursor;
 pub mod memory_text;
 pub mod murmur3;
 pub mod put;
-pub mod share;
+pub mod byte_budget;
 
 pub use block_map::BlockMap;
 pub use crc24::crc24;
@@ -17,4 +17,4 @@ pub use cursor::{Cursor, CursorError};
 pub use memory_text::memory_text;
 pub use murmur3::murmur3;
 pub use put::*;
-pub use share::{Share, Taken};
+pub use byte_budget::{ByteBudget, ByteReservation};

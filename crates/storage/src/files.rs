@@ -67,7 +67,7 @@ pub fn open_all(
     };
     let mut opened = OpenedSSTables::default();
     for directory in directories {
-        let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
+        let entries = env.disk.list_dir_if_exists(directory).map_err(|error| StorageError::io(directory, &error))?;
         let entries = entries.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
             let Some((descriptor, component)) = Descriptor::parse(directory, &entry.name) else {
@@ -87,7 +87,7 @@ pub fn open_all(
 
 /// Whether a directory has SSTables. One that is not there has none.
 pub(crate) fn has_sstables(env: &Env, directory: &Path) -> Result<bool, StorageError> {
-    let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let entries = env.disk.list_dir_if_exists(directory).map_err(|error| StorageError::io(directory, &error))?;
     let files = entries.unwrap_or_default().into_iter().filter(|entry| !entry.is_dir);
     let mut parsed = files.filter_map(|file| Descriptor::parse(directory, &file.name));
     Ok(parsed.any(|(_, component)| component == Some(Component::Data)))

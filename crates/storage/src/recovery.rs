@@ -226,7 +226,7 @@ impl Recovery<'_> {
             }
         };
         let parts = opening.chunks_mut(TABLES_A_PART).map(|part| Box::new(move || open(part)) as Part<'_>).collect();
-        env.tasks.side_by_side("open", parts);
+        env.tasks.run_in_parallel("open", parts);
         for (table, opened) in opening {
             let store = opened.expect("every part has ended")?;
             self.recovered.sstables += store.view().sstables.len();

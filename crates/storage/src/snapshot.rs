@@ -268,7 +268,7 @@ fn is_keyspace(name: &str) -> bool {
 
 /// Names of the directories in a directory; none where it is not there.
 fn directories(disk: &dyn Disk, above: &Path) -> Result<Vec<String>, StorageError> {
-    let entries = disk.list_dir_if_there(above).map_err(|error| StorageError::io(above, &error))?;
+    let entries = disk.list_dir_if_exists(above).map_err(|error| StorageError::io(above, &error))?;
     Ok(entries.into_iter().flatten().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
 }
 
@@ -304,7 +304,7 @@ fn list_in(engine: &Engine, place: &TableDirectories, directory: &Path) -> Resul
         let snapshot = above.join(&tag);
         let (mut size, mut true_size) = (0, 0);
         // another caller may clear it meanwhile
-        let Some(files) = disk.list_dir_if_there(&snapshot).map_err(io)? else { continue };
+        let Some(files) = disk.list_dir_if_exists(&snapshot).map_err(io)? else { continue };
         for file in files.into_iter().filter(|file| !file.is_dir) {
             let length = match disk.file_len(&snapshot.join(&file.name)) {
                 Ok(length) => length,
@@ -384,7 +384,7 @@ pub fn clear_where(
 fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
     for path in [&directory.join(layout::SNAPSHOTS), directory] {
         let io = |error: std::io::Error| StorageError::io(path, &error);
-        if disk.list_dir_if_there(path).map_err(io)?.is_some_and(|entries| entries.is_empty()) {
+        if disk.list_dir_if_exists(path).map_err(io)?.is_some_and(|entries| entries.is_empty()) {
             disk.remove_dir_all(path).map_err(io)?;
         }
     }

@@ -36,8 +36,8 @@ use crate::link::{Incoming, LinkReader};
 use crate::message::init::{Preview, StreamInit};
 use crate::message::prepare::{PrepareSyn, StreamRequest, Summary};
 use crate::message::{Message, Received};
-pub use files::{Arrived, Offer};
-use files::{Expected, Sending};
+pub use files::{ReceivedFile, OfferedFiles};
+use files::{ReceiveTask, TransferTask};
 
 /// Times of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,9 +70,9 @@ pub enum Event {
     /// A message has come on the control link. STREAM_INIT and STREAM are not among them.
     Message(Message),
     /// The files of this side that [`Effect::Collect`] has asked for.
-    Collected(Vec<Offer>),
+    Collected(Vec<OfferedFiles>),
     /// A file has come and is written.
-    Arrived(Arrived),
+    Arrived(ReceivedFile),
     /// The files that came for a table have been added to it.
     Added(TableId),
     /// Bytes of a file were sent or received.
@@ -146,9 +146,9 @@ pub struct Session {
     /// True: the follower has been asked for its files, and has not told of them yet.
     is_collecting: bool,
     /// Files that the peer does not have yet, by table.
-    sending: BTreeMap<TableId, Sending>,
+    sending: BTreeMap<TableId, TransferTask>,
     /// Tables of which files are to come, until they are added.
-    receiving: BTreeMap<TableId, Expected>,
+    receiving: BTreeMap<TableId, ReceiveTask>,
     /// When something happened last in the session, milliseconds of the caller's clock.
     active_ms: u64,
     /// When KEEP_ALIVE was sent last, milliseconds of the caller's clock.
@@ -160,7 +160,7 @@ impl Session {
     pub fn initiate(
         init: StreamInit,
         requests: Vec<StreamRequest>,
-        offers: Vec<Offer>,
+        offers: Vec<OfferedFiles>,
         limits: Limits,
         now_ms: u64,
     ) -> (Self, Vec<Effect>) {
@@ -202,7 +202,7 @@ impl Session {
     ///
     /// # Errors
     /// A sentence; the caller has to give the session [`Event::Broken`].
-    pub fn admit(&self, file: &Arrived) -> Result<(), String> {
+    pub fn admit(&self, file: &ReceivedFile) -> Result<(), String> {
         match self.receiving.get(&file.id.table) {
             Some(expected) if !self.is_ended() => expected.admit(file),
             _ => Err(format!("a file of table {} was not announced", file.id.table)),
@@ -210,7 +210,7 @@ impl Session {
     }
 
     /// The effects of an event at a time of the caller's clock.
-    pub fn on(&mut self, event: Event, now_ms: u64) -> Vec<Effect> {
+    pub fn on_event(&mut self, event: Event, now_ms: u64) -> Vec<Effect> {
         if self.is_ended() {
             return Vec::new();
         }
@@ -261,7 +261,7 @@ impl Session {
     }
 
     /// Called for the follower when the files that the initiator asked for are known.
-    fn collected(&mut self, offers: Vec<Offer>) -> Result<Vec<Effect>, String> {
+    fn collected(&mut self, offers: Vec<OfferedFiles>) -> Result<Vec<Effect>, String> {
         assert!(self.is_collecting && self.role == Role::Follower, "only a follower that was asked collects");
         self.is_collecting = false;
         let mut effects = vec![Effect::Send(Message::PrepareSynAck(self.offer(offers)))];
@@ -271,7 +271,7 @@ impl Session {
         }
         // without files of its own the follower gets no PREPARE_ACK
         if self.sending.is_empty() {
-            self.go_on(State::Streaming);
+            self.enter_state(State::Streaming);
         }
         effects.extend(self.maybe_complete());
         Ok(effects)
@@ -302,7 +302,7 @@ impl Session {
         if self.state != State::Preparing || self.is_collecting || is_unasked {
             return Err("PREPARE_ACK came when no files were announced, or twice".to_owned());
         }
-        self.go_on(State::Streaming);
+        self.enter_state(State::Streaming);
         let files: Vec<Received> = self.sending.iter().flat_map(|(table, sending)| sending.missing(*table)).collect();
         let mut effects = if files.is_empty() { Vec::new() } else { vec![Effect::SendFiles(files)] };
         effects.extend(self.maybe_complete());
@@ -318,7 +318,7 @@ impl Session {
         Ok(self.maybe_complete())
     }
 
-    fn arrived(&mut self, file: &Arrived) -> Result<Vec<Effect>, String> {
+    fn arrived(&mut self, file: &ReceivedFile) -> Result<Vec<Effect>, String> {
         self.admit(file)?;
         let Some(expected) = self.receiving.get_mut(&file.id.table) else { return Ok(Vec::new()) };
         expected.take(file);
@@ -354,11 +354,11 @@ impl Session {
     }
 
     /// Notes files of this side; gives their summaries.
-    fn offer(&mut self, offers: Vec<Offer>) -> Vec<Summary> {
+    fn offer(&mut self, offers: Vec<OfferedFiles>) -> Vec<Summary> {
         let mut summaries = Vec::with_capacity(offers.len());
         for offer in offers.into_iter().filter(|offer| !offer.files.is_empty()) {
             summaries.push(offer.summary());
-            let before = self.sending.insert(offer.table, Sending::new(offer.files.len()));
+            let before = self.sending.insert(offer.table, TransferTask::new(offer.files.len()));
             assert!(before.is_none(), "the files of a table are one offer");
         }
         summaries
@@ -367,7 +367,7 @@ impl Session {
     /// Notes the files that the peer will send.
     fn expect(&mut self, summaries: &[Summary]) -> Result<(), String> {
         for summary in summaries.iter().filter(|summary| summary.files > 0) {
-            if self.receiving.insert(summary.table, Expected::new(summary)).is_some() {
+            if self.receiving.insert(summary.table, ReceiveTask::new(summary)).is_some() {
                 return Err(format!("two summaries of table {}", summary.table));
             }
         }
@@ -376,7 +376,7 @@ impl Session {
 
     /// Ends the session if there is nothing left to send, to receive or to wait for.
     fn maybe_complete(&mut self) -> Vec<Effect> {
-        let is_sent = self.sending.values().all(Sending::is_done);
+        let is_sent = self.sending.values().all(TransferTask::is_done);
         if self.state == State::Preparing || !is_sent || !self.receiving.is_empty() {
             return Vec::new();
         }
@@ -388,7 +388,7 @@ impl Session {
             }
             Role::Initiator if self.has_complete => self.end(Ok(())),
             Role::Initiator => {
-                self.go_on(State::WaitComplete);
+                self.enter_state(State::WaitComplete);
                 Vec::new()
             }
         }
@@ -398,8 +398,8 @@ impl Session {
     pub fn needs_no_peer(&self) -> bool {
         self.has_complete
             && !self.receiving.is_empty()
-            && self.sending.values().all(Sending::is_done)
-            && self.receiving.values().all(Expected::is_whole)
+            && self.sending.values().all(TransferTask::is_done)
+            && self.receiving.values().all(ReceiveTask::is_whole)
     }
 
     /// Gives the session up, and tells the peer.
@@ -409,7 +409,7 @@ impl Session {
         effects
     }
 
-    fn go_on(&mut self, to: State) {
+    fn enter_state(&mut self, to: State) {
         assert!(self.state <= to, "a session only goes forward");
         self.state = to;
     }
@@ -418,9 +418,9 @@ impl Session {
     /// last may still be on its way.
     fn end(&mut self, result: Result<(), String>) -> Vec<Effect> {
         assert!(self.state != State::Ended, "the end of a session is told once");
-        let is_done = self.receiving.is_empty() && self.sending.values().all(Sending::is_done);
+        let is_done = self.receiving.is_empty() && self.sending.values().all(TransferTask::is_done);
         assert!(is_done || self.is_preview || result.is_err(), "a session is complete when all files are there");
-        self.go_on(State::Ended);
+        self.enter_state(State::Ended);
         let closes = self.role == Role::Initiator || result.is_err();
         let close = closes.then_some(Effect::Close);
         close.into_iter().chain([Effect::Finished(result)]).collect()

@@ -30,7 +30,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use settings::{Settings, Wanted};
+use settings::{Settings, Action};
 
 /// An error, as a sentence for the user.
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -40,16 +40,16 @@ type Result<T> = std::result::Result<T, Error>;
 /// load failed, 2 wrong usage.
 pub fn run(arguments: &[String]) -> ExitCode {
     let settings = match Settings::parse(arguments) {
-        Ok(Wanted::Load(settings)) => settings,
-        Ok(Wanted::Help(topic)) => {
+        Ok(Action::Load(settings)) => settings,
+        Ok(Action::Help(topic)) => {
             print!("{}", help::text(topic.as_deref()));
             return ExitCode::SUCCESS;
         }
-        Ok(Wanted::Version) => {
+        Ok(Action::Version) => {
             println!("helenus stress {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
-        Ok(Wanted::Print(distribution, draws)) => {
+        Ok(Action::Print(distribution, draws)) => {
             print!("{}", distribution.histogram(draws));
             return ExitCode::SUCCESS;
         }

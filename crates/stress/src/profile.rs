@@ -34,7 +34,7 @@ const POPULATION: Distribution = Distribution::uniform(1, 100_000_000_000);
 const ROWS_MAX: usize = 1_000_000;
 
 /// A profile with its table as the cluster describes it.
-struct Loaded {
+struct LoadedProfile {
     profile: Profile,
     table: Table,
     rows: Arc<Rows>,
@@ -54,7 +54,7 @@ pub async fn prepare(
         create(session, &profile).await?;
         let table = Table::load(session, &profile).await?;
         let rows = Arc::new(table.rows(&profile, settings)?);
-        loaded.push(Loaded { profile, table, rows });
+        loaded.push(LoadedProfile { profile, table, rows });
     }
     let mut operations: Vec<(Arc<dyn Operation>, f64)> = Vec::new();
     for (name, weight) in parts {
@@ -68,7 +68,7 @@ pub async fn prepare(
 }
 
 /// The profile and the operation that `name` means; the first profile if it names none.
-fn find<'a>(loaded: &'a [Loaded], name: &'a str) -> Result<(&'a Loaded, &'a str)> {
+fn find<'a>(loaded: &'a [LoadedProfile], name: &'a str) -> Result<(&'a LoadedProfile, &'a str)> {
     let named = loaded.iter().find_map(|loaded| {
         let operation = name.strip_prefix(loaded.profile.name().as_str())?.strip_prefix('.')?;
         Some((loaded, operation))
@@ -76,7 +76,7 @@ fn find<'a>(loaded: &'a [Loaded], name: &'a str) -> Result<(&'a Loaded, &'a str)
     named.or_else(|| Some((loaded.first()?, name))).ok_or_else(|| "user needs a profile".into())
 }
 
-impl Loaded {
+impl LoadedProfile {
     async fn operation(
         &self,
         session: &Arc<Session>,

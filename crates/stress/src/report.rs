@@ -2,7 +2,7 @@
 //! for.
 
 mod html;
-mod kept;
+mod saved_run;
 mod percentiles;
 
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::measure::{Figures, Series, Tally, Uncertainty};
 use crate::session::Server;
 use crate::settings::Settings;
 use crate::settings::output::{Graph, Output};
-use kept::Kept;
+use saved_run::SavedRun;
 
 /// A run that has ended.
 pub struct Finished {
@@ -270,13 +270,13 @@ impl Reports {
     /// Adds the runs to the report, beside those that it has.
     fn draw(&self, graph: &Graph, runs: &[Finished]) -> Result<()> {
         let mut all = match std::fs::read_to_string(&graph.file) {
-            Ok(page) => kept::read(&page)?,
+            Ok(page) => saved_run::read(&page)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         let operation = graph.operation.as_ref().unwrap_or(&self.operation);
-        all.extend(runs.iter().map(|run| Kept::new(run, &graph.revision, operation, &self.server.version)));
-        let text = kept::write(&mut all)?;
+        all.extend(runs.iter().map(|run| SavedRun::new(run, &graph.revision, operation, &self.server.version)));
+        let text = saved_run::write(&mut all)?;
         std::fs::write(&graph.file, html::page(&graph.title, &all, &text)?)?;
         Ok(())
     }

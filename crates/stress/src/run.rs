@@ -22,7 +22,7 @@ use crate::{Error, Result, counter_table, profile, session, standard};
 const WARM_UP: u64 = 50_000;
 /// Number of runs in a row without a gain after which the search for the best number of threads
 /// ends.
-const NO_FASTER: usize = 3;
+const RUNS_WITHOUT_GAIN_MAX: usize = 3;
 /// Pause between runs that write, so that one run does not slow down the next.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Pause before an operation is tried again.
@@ -115,10 +115,10 @@ async fn warm_up(settings: &Settings, workload: &Arc<Workload>, reports: &mut Re
 
 /// Whether the last runs were on average no faster than those before.
 fn is_saturated(runs: &[Finished]) -> bool {
-    let Some(first) = runs.len().checked_sub(NO_FASTER + 1) else { return false };
+    let Some(first) = runs.len().checked_sub(RUNS_WITHOUT_GAIN_MAX + 1) else { return false };
     let gain: f64 =
         runs[first..].windows(2).map(|pair| pair[1].total.per_second / pair[0].total.per_second - 1.0).sum();
-    gain / NO_FASTER as f64 <= 0.0
+    gain / RUNS_WITHOUT_GAIN_MAX as f64 <= 0.0
 }
 
 /// One run; also the reason why it ended early, if it did.

@@ -52,7 +52,7 @@ pub async fn connect(settings: &Settings) -> Result<Session> {
         builder = builder.user(user, password);
     }
     if connection.whitelist {
-        builder = builder.host_filter(Arc::new(Only { nodes: resolve(&hosts).await? }));
+        builder = builder.host_filter(Arc::new(NodeAllowList { nodes: resolve(&hosts).await? }));
     }
     builder = match &connection.transport {
         None => builder.known_nodes(&hosts),
@@ -77,11 +77,11 @@ async fn resolve(hosts: &[String]) -> Result<Vec<SocketAddr>> {
 }
 
 /// Allows the nodes of the command line and no others.
-struct Only {
+struct NodeAllowList {
     nodes: Vec<SocketAddr>,
 }
 
-impl HostFilter for Only {
+impl HostFilter for NodeAllowList {
     fn accept(&self, peer: &Peer) -> bool {
         self.nodes.iter().any(|node| node.ip() == peer.address.ip())
     }

@@ -56,7 +56,7 @@ pub struct Settings {
 }
 
 /// The action that is asked for.
-pub enum Wanted {
+pub enum Action {
     Load(Box<Settings>),
     /// Print help on this word; None: the overview.
     Help(Option<String>),
@@ -80,16 +80,16 @@ pub struct Errors {
 
 impl Settings {
     /// Reads the arguments behind the word `stress`.
-    pub fn parse(arguments: &[String]) -> Result<Wanted> {
+    pub fn parse(arguments: &[String]) -> Result<Action> {
         if arguments.first().is_some_and(|first| first == "-?") {
-            return Ok(Wanted::Help(arguments.get(1).cloned()));
+            return Ok(Action::Help(arguments.get(1).cloned()));
         }
         let mut groups = groups(arguments)?;
         let mut first = groups.remove("").unwrap_or_default();
         match first.first().map(|name| name.to_ascii_lowercase()).as_deref() {
-            None | Some("help") => return Ok(Wanted::Help(first.get(1).or(groups.keys().next()).cloned())),
+            None | Some("help") => return Ok(Action::Help(first.get(1).or(groups.keys().next()).cloned())),
             Some("print") => return print(&first[1..]),
-            Some("version") => return Ok(Wanted::Version),
+            Some("version") => return Ok(Action::Version),
             Some(_) => {}
         }
         for (group, why) in REFUSED {
@@ -136,7 +136,7 @@ impl Settings {
             )
             .into());
         }
-        Ok(Wanted::Load(Box::new(settings)))
+        Ok(Action::Load(Box::new(settings)))
     }
 
     /// Whether the command writes data.
@@ -159,12 +159,12 @@ impl Errors {
     }
 }
 
-fn print(words: &[String]) -> Result<Wanted> {
+fn print(words: &[String]) -> Result<Action> {
     let mut words = Words::new("print", words.to_vec());
     let draws = words.value("n=").map_or(Ok(1_000_000), |text| parse_count(&text))?;
     let distribution = words.value("dist=").ok_or("print needs a distribution, such as dist=EXP(1..100)")?;
     words.end()?;
-    Ok(Wanted::Print(Distribution::parse(&distribution)?, draws as u64))
+    Ok(Action::Print(Distribution::parse(&distribution)?, draws as u64))
 }
 
 /// The command line without the password.
@@ -208,8 +208,8 @@ mod tests {
     fn parse(line: &str) -> Result<Box<Settings>> {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Settings::parse(&arguments)? {
-            Wanted::Load(settings) => Ok(settings),
-            Wanted::Help(_) | Wanted::Version | Wanted::Print(..) => Err("not a load".into()),
+            Action::Load(settings) => Ok(settings),
+            Action::Help(_) | Action::Version | Action::Print(..) => Err("not a load".into()),
         }
     }
 

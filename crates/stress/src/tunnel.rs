@@ -134,7 +134,7 @@ fn config(transport: &Transport) -> Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyName { chain }));
+        .with_custom_certificate_verifier(Arc::new(ChainVerifier { chain }));
     Ok(match &transport.identity {
         None => builder.with_no_client_auth(),
         Some(path) => builder.with_client_auth_cert(certificates(path)?, key(path)?)?,
@@ -161,11 +161,11 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
 
 /// Verifies the chain of a certificate, but not its name.
 #[derive(Debug)]
-struct AnyName {
+struct ChainVerifier {
     chain: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for ChainVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -30,7 +30,7 @@ impl Connector {
         let trusted = options.trusted.as_deref().ok_or("trusted certificates: there are none")?;
         let provider = provider(options)?;
         let verifier = WebPkiServerVerifier::builder_with_provider(roots(trusted)?, Arc::clone(&provider)).build();
-        let chain_alone = ChainAlone(verifier.map_err(|error| format!("trusted certificates: {error}"))?);
+        let chain_alone = ChainVerifier(verifier.map_err(|error| format!("trusted certificates: {error}"))?);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(options))
             .map_err(|error| error.to_string())?
@@ -67,9 +67,9 @@ impl fmt::Debug for Connector {
 
 /// Checks who has signed the certificate, and not the name in it.
 #[derive(Debug)]
-struct ChainAlone(Arc<WebPkiServerVerifier>);
+struct ChainVerifier(Arc<WebPkiServerVerifier>);
 
-impl ServerCertVerifier for ChainAlone {
+impl ServerCertVerifier for ChainVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

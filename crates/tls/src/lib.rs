@@ -69,14 +69,14 @@ pub struct Tls {
 
 /// How an accepted connection is encrypted. Names are those that Java has for them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Encrypted {
+pub struct EncryptionInfo {
     /// `TLSv1.2` or `TLSv1.3`.
     pub protocol: &'static str,
     /// The cipher suite, such as `TLS_AES_256_GCM_SHA384`.
     pub cipher_suite: String,
 }
 
-impl Encrypted {
+impl EncryptionInfo {
     /// Of a connection whose handshake is done.
     fn of(connection: &ServerConnection) -> Self {
         // no other version is served
@@ -123,25 +123,25 @@ impl Tls {
     /// The connection behind its encryption; with `optional` as it is when the peer does not
     /// encrypt.
     pub async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
-        Ok(self.accept_and_tell(stream).await?.0)
+        Ok(self.accept_with_info(stream).await?.0)
     }
 
     /// As [`Tls::accept`], and tells how the connection is encrypted; None: it is not.
-    pub async fn accept_and_tell(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<Encrypted>)> {
+    pub async fn accept_with_info(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<EncryptionInfo>)> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<Encrypted>)> {
+    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<EncryptionInfo>)> {
         let first = stream.read_u8().await?;
-        let whole = Sniffed { first: Some(first), stream };
+        let whole = PeekedStream { first: Some(first), stream };
         match first {
             HANDSHAKE_RECORD => {
                 let acceptor = TlsAcceptor::from(self.config.load_full());
                 let accepted = acceptor.accept(whole).await?;
-                let encrypted = Encrypted::of(accepted.get_ref().1);
+                let encrypted = EncryptionInfo::of(accepted.get_ref().1);
                 Ok((Box::new(accepted), Some(encrypted)))
             }
             _ if self.optional => Ok((Box::new(whole), None)),
@@ -220,12 +220,12 @@ fn name_of(suite: &SupportedCipherSuite) -> String {
 }
 
 /// A stream of which the first byte has been looked at.
-struct Sniffed {
+struct PeekedStream {
     first: Option<u8>,
     stream: Box<dyn Stream>,
 }
 
-impl AsyncRead for Sniffed {
+impl AsyncRead for PeekedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if out.remaining() > 0
             && let Some(first) = self.first.take()
@@ -237,7 +237,7 @@ impl AsyncRead for Sniffed {
     }
 }
 
-impl AsyncWrite for Sniffed {
+impl AsyncWrite for PeekedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

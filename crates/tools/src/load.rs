@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bulk::{Loaded, Options, Planned, Throttle, Watch};
+use bulk::{LoadResult, Options, Planned, Throttle, Watch};
 use clap::Args;
 use env::Env;
 
@@ -138,7 +138,7 @@ impl Rates {
 }
 
 /// Prints who has got what.
-fn report(loaded: &Loaded, context: &mut Context<'_>) -> Result<u8, Failure> {
+fn report(loaded: &LoadResult, context: &mut Context<'_>) -> Result<u8, Failure> {
     for end in &loaded.peers {
         let Planned { peer, files, bytes } = end.planned;
         match &end.result {

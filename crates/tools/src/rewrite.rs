@@ -27,18 +27,18 @@ use crate::progress::Progress;
 const DELETION_TIME_MAX_SIGNED: u32 = i32::MAX as u32 - 1;
 
 /// A stream of an SSTable that tells its position in the file.
-pub trait Placed: PartitionStream {
+pub trait Positioned: PartitionStream {
     /// The position in the uncompressed data, bytes.
     fn place(&self) -> u64;
 }
 
-impl Placed for SSTableStream {
+impl Positioned for SSTableStream {
     fn place(&self) -> u64 {
         self.position()
     }
 }
 
-impl Placed for SalvageStream {
+impl Positioned for SalvageStream {
     fn place(&self) -> u64 {
         self.position()
     }
@@ -170,7 +170,7 @@ impl<'a> Output<'a> {
     /// `piece_max` bytes of Data.db.
     pub fn write_all(
         &mut self,
-        stream: &mut dyn Placed,
+        stream: &mut dyn Positioned,
         piece_max: u64,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
@@ -186,7 +186,7 @@ impl<'a> Output<'a> {
     fn write_partition(
         &mut self,
         mut head: PartitionHead,
-        stream: &mut dyn Placed,
+        stream: &mut dyn Positioned,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         let caps = !self.recipe.version.has_unsigned_deletion_times();

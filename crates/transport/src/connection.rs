@@ -27,16 +27,16 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use env::{Instant, Stream};
-use stdx::Taken;
+use stdx::ByteReservation;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::control::{Control, Verdict};
-use crate::in_flight::{Finished, InFlight, Outcome, Started};
+use crate::control::{Control, CloseReason};
+use crate::in_flight::{Finished, InFlight, Outcome, FirstPoll};
 use crate::input::Input;
 use crate::limits::{LARGE_BODY, LINGER_SIZE_MAX, READ_SIZE, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX, WAITING_SIZE};
 use crate::output::{Flushed, Output};
 use crate::protocol::Protocol;
-use crate::session::{Found, Received, Refusal, Session};
+use crate::session::{NextMessage, Received, Refusal, Session};
 use crate::stats::{ConnectionStats, TooManyConnections};
 use crate::worker_core::WorkerCore;
 
@@ -105,7 +105,7 @@ pub(crate) struct Connection<S: Session> {
     session: S,
     /// The room of a large request that is being read, waits to grow, or is executed; None: there
     /// is none.
-    admitted: Option<Taken>,
+    admitted: Option<ByteReservation>,
     /// A large request that waits for room; None: none does.
     held: Option<Held<S>>,
     closing: Closing,
@@ -153,7 +153,7 @@ impl<S: Session> Connection<S> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.origin.control.set_waker(context.waker());
         self.read_in_turn = 0;
-        if !self.obey_verdict() {
+        if !self.follow_close_reason() {
             return Poll::Ready(());
         }
         loop {
@@ -189,18 +189,18 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    /// Follows the worker's verdict. `false`: close at once.
-    fn obey_verdict(&mut self) -> bool {
-        match self.origin.control.verdict.get() {
+    /// Follows the reason of the worker. `false`: close at once.
+    fn follow_close_reason(&mut self) -> bool {
+        match self.origin.control.close_reason.get() {
             None => true,
-            Some(Verdict::Drain) => {
+            Some(CloseReason::Drain) => {
                 if self.closing == Closing::No {
                     self.closing = Closing::Draining;
                 }
                 true
             }
-            Some(verdict) => {
-                tracing::debug!(peer = %self.origin.peer, ?verdict, "connection closed");
+            Some(close_reason) => {
+                tracing::debug!(peer = %self.origin.peer, verdict = ?close_reason, "connection closed");
                 false
             }
         }
@@ -258,20 +258,20 @@ impl<S: Session> Connection<S> {
                 continue;
             }
             match self.session.next(&mut self.input.buffer, &mut self.output) {
-                Found::Nothing => return Stopped::NeedInput,
-                Found::Large(header) => {
+                NextMessage::Nothing => return Stopped::NeedInput,
+                NextMessage::Large(header) => {
                     if !self.admit(&header) {
                         return Stopped::Limit;
                     }
                 }
-                Found::Message(header, body) => {
+                NextMessage::Message(header, body) => {
                     self.accept(context, header, body);
                     if self.held.is_some() {
                         return Stopped::Limit;
                     }
                 }
-                Found::Refused => self.origin.core.stats.protocol_errors.add(1),
-                Found::Broken => self.close_broken(),
+                NextMessage::Refused => self.origin.core.stats.protocol_errors.add(1),
+                NextMessage::Broken => self.close_broken(),
             }
         }
     }
@@ -374,14 +374,14 @@ impl<S: Session> Connection<S> {
     /// Counts a large body before it is read. `false`: it waits for room.
     fn admit(&mut self, header: &S::Header) -> bool {
         if self.closing == Closing::Draining {
-            self.session.pass_over(header, &mut self.input.buffer);
+            self.session.discard_body(header, &mut self.input.buffer);
             self.refuse_for_drain(header);
             return true;
         }
         let shared = &self.origin.core.shared;
         if shared.has_many_large() {
             if self.session.throws_on_overload() {
-                self.session.pass_over(header, &mut self.input.buffer);
+                self.session.discard_body(header, &mut self.input.buffer);
                 self.refuse_overload(self.session.id_of_header(header));
                 return true;
             }
@@ -442,8 +442,8 @@ impl<S: Session> Connection<S> {
         let size = WAITING_SIZE + size_of::<S::Running>() + if self.admitted.is_some() { 0 } else { weight };
         let future = self.session.execute(request, self.now);
         match self.in_flight.start(context, future, id, size, &mut self.admitted, self.now) {
-            Started::Ended(outcome) => self.answer(id, outcome),
-            Started::Waits(size) => {
+            FirstPoll::Ended(outcome) => self.answer(id, outcome),
+            FirstPoll::Waits(size) => {
                 self.origin.core.shared.charge(size);
                 self.origin.core.stats.waited.add(1);
                 if self.origin.control.oldest_request.get().is_none() {

@@ -17,7 +17,7 @@ use crate::protocol::Protocol;
 
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CloseReason {
     /// A large request has begun, and no more of it has come, or not all of it in a long time.
     Stalled,
     /// Neither side has sent anything for too long.
@@ -69,7 +69,7 @@ pub(crate) struct Control<P: Protocol> {
     /// True: the connection waits until there are bytes left of the server's total.
     pub paused: Cell<bool>,
     /// Why the worker wants the connection to end; None: it may go on.
-    pub verdict: Cell<Option<Verdict>>,
+    pub close_reason: Cell<Option<CloseReason>>,
     /// A bit for each kind of events that the session asked for.
     registered: Cell<u8>,
     /// Events that are not in the out buffer yet; at most [`CONNECTION_EVENTS_MAX`].
@@ -94,7 +94,7 @@ impl<P: Protocol> Control<P> {
             check_requests: Cell::new(false),
             shrink: Cell::new(false),
             paused: Cell::new(false),
-            verdict: Cell::new(None),
+            close_reason: Cell::new(None),
             registered: Cell::new(0),
             events: RefCell::default(),
             waker: RefCell::default(),
@@ -115,11 +115,11 @@ impl<P: Protocol> Control<P> {
         }
     }
 
-    /// Ends the connection. The first verdict stands; only [`Verdict::Drain`] may be replaced by
+    /// Ends the connection. The first reason stays; only [`CloseReason::Drain`] may be replaced by
     /// another.
-    pub fn sentence(&self, verdict: Verdict) {
-        if matches!(self.verdict.get(), None | Some(Verdict::Drain)) {
-            self.verdict.set(Some(verdict));
+    pub fn close(&self, close_reason: CloseReason) {
+        if matches!(self.close_reason.get(), None | Some(CloseReason::Drain)) {
+            self.close_reason.set(Some(close_reason));
             self.wake();
         }
     }
@@ -140,7 +140,7 @@ impl<P: Protocol> Control<P> {
         }
         let mut events = self.events.borrow_mut();
         if events.len() >= CONNECTION_EVENTS_MAX {
-            self.sentence(Verdict::TooManyEvents);
+            self.close(CloseReason::TooManyEvents);
         } else {
             events.push_back(event.clone());
             self.wake();
@@ -158,20 +158,20 @@ impl<P: Protocol> Control<P> {
         }
         let over = |since: Instant, limit| now.since(since) >= limit;
         if self.lingering.get().is_some_and(|since| over(since, LINGER)) {
-            self.sentence(Verdict::Lingering);
+            self.close(CloseReason::Lingering);
         } else if self.write_blocked.get().is_some_and(|since| over(since, limits.write_timeout)) {
-            self.sentence(Verdict::SlowReader);
+            self.close(CloseReason::SlowReader);
         } else if self.hung_up.get().is_some_and(|since| over(since, HUNG_UP_PATIENCE))
             && self.oldest_request.get().is_some()
             && self.write_blocked.get().is_none()
         {
-            self.sentence(Verdict::HungUp);
+            self.close(CloseReason::HungUp);
         } else if self.body_begun.get().is_some_and(|since| {
             over(self.last_read.get(), limits.write_timeout) || over(since, limits.write_timeout * BODY_TIMEOUTS)
         }) {
-            self.sentence(Verdict::Stalled);
+            self.close(CloseReason::Stalled);
         } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
-            self.sentence(Verdict::StartupTimeout);
+            self.close(CloseReason::StartupTimeout);
         }
         match self.oldest_request.get() {
             Some(oldest) if over(oldest, limits.request_timeout) => {
@@ -189,7 +189,7 @@ impl<P: Protocol> Control<P> {
         let is_writing = self.write_blocked.get().is_some();
         let idle = silent.min(now.since(self.last_written.get()));
         if limits.idle_timeout.is_some_and(|limit| idle >= limit) && !is_writing {
-            self.sentence(Verdict::Idle);
+            self.close(CloseReason::Idle);
         } else if silent >= SHRINK_AFTER && !self.shrink.get() {
             self.shrink.set(true);
             self.wake();
@@ -234,8 +234,8 @@ mod tests {
         let ends = (1..100).find(|seconds| {
             control.last_read.set(at(*seconds));
             control.tick(at(*seconds), &limits);
-            control.verdict.get().is_some()
+            control.close_reason.get().is_some()
         });
-        assert_eq!((ends, control.verdict.get()), (Some(1 + u64::from(BODY_TIMEOUTS)), Some(Verdict::Stalled)));
+        assert_eq!((ends, control.close_reason.get()), (Some(1 + u64::from(BODY_TIMEOUTS)), Some(CloseReason::Stalled)));
     }
 }

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 
 use env::Instant;
 use futures_util::stream::{FuturesUnordered, Stream};
-use stdx::Taken;
+use stdx::ByteReservation;
 
 use crate::limits::SPARE_BOXES_MAX;
 use crate::session::Handled;
@@ -42,12 +42,12 @@ pub(crate) struct Finished<I, R> {
     /// The bytes that were counted for the request, and are counted no longer.
     pub size: usize,
     /// The room of the request's body, if that is large; None: it is not.
-    pub room: Option<Taken>,
+    pub room: Option<ByteReservation>,
     pub outcome: Outcome<R>,
 }
 
 /// How a request went on when it was first polled.
-pub(crate) enum Started<R> {
+pub(crate) enum FirstPoll<R> {
     Ended(Outcome<R>),
     /// The request waits, and counts for so many bytes.
     Waits(usize),
@@ -69,7 +69,7 @@ struct Last<L, I> {
     wait: L,
     id: I,
     size: usize,
-    room: Option<Taken>,
+    room: Option<ByteReservation>,
 }
 
 struct Waiting<F, I> {
@@ -77,7 +77,7 @@ struct Waiting<F, I> {
     slot: Option<Slot<F>>,
     id: I,
     size: usize,
-    room: Option<Taken>,
+    room: Option<ByteReservation>,
     started: Instant,
     expired: bool,
     waker: Option<Waker>,
@@ -117,17 +117,17 @@ where
         future: F,
         id: I,
         size: usize,
-        room: &mut Option<Taken>,
+        room: &mut Option<ByteReservation>,
         started: Instant,
-    ) -> Started<R> {
+    ) -> FirstPoll<R> {
         let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         slot.as_mut().set(Some(future));
         let size = match poll_slot(&mut slot, context) {
             Poll::Ready(ended) => {
                 self.keep(slot);
                 match ended {
-                    Ended::Now(outcome) => return Started::Ended(outcome),
-                    Ended::ButFor(wait) => {
+                    FutureEnd::Now(outcome) => return FirstPoll::Ended(outcome),
+                    FutureEnd::ExceptLastWait(wait) => {
                         let size = size_of::<Last<L, I>>();
                         self.last.push_back(Last { wait, id, size, room: None });
                         size
@@ -141,20 +141,20 @@ where
             }
         };
         self.bytes += size;
-        Started::Waits(size)
+        FirstPoll::Waits(size)
     }
 
     /// The next request that has ended; `Pending` if all wait, or there are none.
     pub fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Finished<I, R>> {
         while let Poll::Ready(Some((slot, waited))) = Pin::new(&mut self.waiting).poll_next(context) {
             self.keep(slot);
-            let Waited { id, size, room, ended } = waited;
+            let EndedRequest { id, size, room, ended } = waited;
             match ended {
-                Ended::Now(outcome) => {
+                FutureEnd::Now(outcome) => {
                     self.release(size);
                     return Poll::Ready(Finished { id, size, room, outcome });
                 }
-                Ended::ButFor(wait) => self.last.push_back(Last { wait, id, size, room }),
+                FutureEnd::ExceptLastWait(wait) => self.last.push_back(Last { wait, id, size, room }),
             }
         }
         self.poll_last(context)
@@ -199,41 +199,41 @@ where
 }
 
 /// How a request's future ended.
-enum Ended<R, L> {
+enum FutureEnd<R, L> {
     Now(Outcome<R>),
     /// The request has ended except for its last wait.
-    ButFor(L),
+    ExceptLastWait(L),
 }
 
 /// A request whose future has ended.
-struct Waited<R, L, I> {
+struct EndedRequest<R, L, I> {
     id: I,
     size: usize,
-    room: Option<Taken>,
-    ended: Ended<R, L>,
+    room: Option<ByteReservation>,
+    ended: FutureEnd<R, L>,
 }
 
-fn poll_slot<F, R, L>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Ended<R, L>>
+fn poll_slot<F, R, L>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<FutureEnd<R, L>>
 where
     F: Future<Output = Handled<R, L>>,
 {
     let future = slot.as_mut().as_pin_mut().expect("a slot is filled before it is polled");
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
-        Ok(Poll::Ready(Handled::Answered(response))) => Poll::Ready(Ended::Now(Outcome::Done(response))),
-        Ok(Poll::Ready(Handled::Last(wait))) => Poll::Ready(Ended::ButFor(wait)),
+        Ok(Poll::Ready(Handled::Answered(response))) => Poll::Ready(FutureEnd::Now(Outcome::Done(response))),
+        Ok(Poll::Ready(Handled::Last(wait))) => Poll::Ready(FutureEnd::ExceptLastWait(wait)),
         Ok(Poll::Pending) => Poll::Pending,
-        Err(_) => Poll::Ready(Ended::Now(Outcome::Panicked)),
+        Err(_) => Poll::Ready(FutureEnd::Now(Outcome::Panicked)),
     }
 }
 
 impl<R, L, I: Copy + Unpin, F: Future<Output = Handled<R, L>>> Future for Waiting<F, I> {
-    type Output = (Slot<F>, Waited<R, L, I>);
+    type Output = (Slot<F>, EndedRequest<R, L, I>);
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let slot = this.slot.as_mut().expect("not polled after its end");
         let ended = if this.expired {
-            Ended::Now(Outcome::TimedOut)
+            FutureEnd::Now(Outcome::TimedOut)
         } else {
             match poll_slot(slot, context) {
                 Poll::Ready(ended) => ended,
@@ -246,6 +246,6 @@ impl<R, L, I: Copy + Unpin, F: Future<Output = Handled<R, L>>> Future for Waitin
             }
         };
         let slot = this.slot.take().expect("there until now");
-        Poll::Ready((slot, Waited { id: this.id, size: this.size, room: this.room.take(), ended }))
+        Poll::Ready((slot, EndedRequest { id: this.id, size: this.size, room: this.room.take(), ended }))
     }
 }

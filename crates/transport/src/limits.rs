@@ -152,7 +152,7 @@ pub(crate) const REFUSALS_MAX: usize = 64;
 
 /// The least time between two lines of the log about refused connections, and between two about
 /// connections that cannot be accepted.
-pub(crate) const UNTOLD_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Most bytes that are still read from a connection after its last response, so that closing it
 /// does not destroy that response.

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes, BytesMut};
 use env::Stream;
 use segments::{SegmentEncoder, SegmentFormat};
-use stdx::{Share, Taken};
+use stdx::{ByteBudget, ByteReservation};
 
 use crate::limits::{OUT_SIZE_KEPT, OUT_SLICE_SIZE, OUT_SLICE_SIZE_SCARCE, OUT_UNCOUNTED, TURN_WRITE_MAX};
 use crate::stats::WorkerStats;
@@ -30,9 +30,9 @@ use large::LargeResponses;
 pub struct Output {
     buffer: BytesMut,
     /// The memory that all large results may take together.
-    results: Arc<Share>,
+    results: Arc<ByteBudget>,
     /// The share of this buffer, once it has grown beyond [`OUT_UNCOUNTED`].
-    taken: Option<Taken>,
+    taken: Option<ByteReservation>,
     /// The encoder of segments; None: there are none yet.
     segments: Option<SegmentEncoder>,
     /// True: the stream itself holds bytes that it has not sent, as an encrypted one may; they
@@ -56,7 +56,7 @@ pub(crate) enum Flushed {
 /// The bytes of a message, which count as long as a slice of them is held.
 struct Counted {
     bytes: BytesMut,
-    _taken: Taken,
+    _taken: ByteReservation,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -67,7 +67,7 @@ impl AsRef<[u8]> for Counted {
 
 impl Output {
     /// An empty buffer, whose content is counted in `results`.
-    pub(crate) fn new(results: Arc<Share>) -> Self {
+    pub(crate) fn new(results: Arc<ByteBudget>) -> Self {
         Self {
             buffer: BytesMut::new(),
             results,

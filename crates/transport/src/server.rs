@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use env::{Env, Joinable, MakeLocal, SocketOptions};
-use stdx::Share;
+use env::{Env, Joinable, LocalFutureFactory, SocketOptions};
+use stdx::ByteBudget;
 use tls::Tls;
 use tokio::sync::{mpsc, watch};
 
@@ -17,7 +17,7 @@ use crate::event_hub::EventHub;
 use crate::limits::{RESUME_MAX, ServerLimits};
 use crate::protocol::Protocol;
 use crate::session::Service;
-use crate::shared::{Arrival, Inlet, Phase, Shared};
+use crate::shared::{Arrival, ArrivalQueue, Phase, Shared};
 use crate::stats::{ConnectionRegistry, WorkerStats};
 use crate::worker;
 use crate::worker_core::WorkerCore;
@@ -40,7 +40,7 @@ pub struct ServerOptions<P: Protocol> {
     pub events: Arc<EventHub<P>>,
     /// The memory that large results may take together. Results in out buffers count until they are
     /// written.
-    pub results: Arc<Share>,
+    pub results: Arc<ByteBudget>,
 }
 
 /// Why [`ServerHandle::resume`] did not make the server serve again.
@@ -82,9 +82,9 @@ impl<P: Protocol> Server<P> {
         make_service: impl Fn(usize) -> V + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let workers = options.workers.max(1);
-        let (inlets, receivers): (Vec<Inlet>, Vec<_>) = (0..workers).map(|_| Inlet::new()).unzip();
+        let (arrival_queues, receivers): (Vec<ArrivalQueue>, Vec<_>) = (0..workers).map(|_| ArrivalQueue::new()).unzip();
         let ServerOptions { limits, tls, events, results, .. } = options;
-        let shared = Arc::new(Shared::new(env, limits, tls, events, results, inlets));
+        let shared = Arc::new(Shared::new(env, limits, tls, events, results, arrival_queues));
         let (phase, receiver) =
             watch::channel(if options.is_closed { Phase::Closed { force: false } } else { Phase::Serving });
         let make_service = Arc::new(make_service);
@@ -97,7 +97,7 @@ impl<P: Protocol> Server<P> {
         };
         for (number, arrivals) in receivers.into_iter().enumerate() {
             let stats = Arc::new(WorkerStats::default());
-            let seat = Seat {
+            let start = WorkerStart {
                 number,
                 pin: options.pin,
                 // the first one chooses the port
@@ -109,7 +109,7 @@ impl<P: Protocol> Server<P> {
             };
             let (tell, told) = std::sync::mpsc::channel();
             let make_service = make_service.clone();
-            let make: MakeLocal = Box::new(move || Box::pin(seat.run(move |number| make_service(number), tell)));
+            let make: LocalFutureFactory = Box::new(move || Box::pin(start.run(move |number| make_service(number), tell)));
             server.workers.push(env.tasks.spawn_local_worker(&format!("worker-{number}"), make));
             server.worker_stats.push(stats);
             server.address = told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;
@@ -302,7 +302,7 @@ impl<P: Protocol> Drop for Server<P> {
 }
 
 /// The values that a worker's thread starts with.
-struct Seat<P: Protocol> {
+struct WorkerStart<P: Protocol> {
     number: usize,
     pin: bool,
     address: SocketAddr,
@@ -312,7 +312,7 @@ struct Seat<P: Protocol> {
     arrivals: mpsc::Receiver<Arrival>,
 }
 
-impl<P: Protocol> Seat<P> {
+impl<P: Protocol> WorkerStart<P> {
     /// The worker's whole life, on its thread. The thread that starts the worker waits for its
     /// address or its error.
     async fn run<V: Service<Protocol = P>>(

@@ -55,11 +55,11 @@ pub enum Handled<R, L> {
 
 /// The message, or the part of one, at the start of the read buffer.
 #[derive(Debug)]
-pub enum Found<H> {
+pub enum NextMessage<H> {
     /// Not enough bytes for anything: more have to be read.
     Nothing,
     /// The beginning of a message whose body has [`crate::limits::LARGE_BODY`] bytes or more. The
-    /// connection has it read on ([`Session::admit`]) or thrown away ([`Session::pass_over`]).
+    /// connection has it read on ([`Session::admit`]) or thrown away ([`Session::discard_body`]).
     Large(H),
     /// A whole message. Its body may still have to be decompressed.
     Message(H, Bytes),
@@ -128,7 +128,7 @@ pub trait Session: 'static {
     type Running: Future<Output = Handled<Self::Response, Self::Last>>;
 
     /// Takes the message at the start of the read buffer.
-    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<Self::Header>;
+    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> NextMessage<Self::Header>;
 
     /// Bytes that are missing of the message at the start of the buffer; 0: unknown, or none. A
     /// session must not say more than the limit of a message that it will take.
@@ -142,7 +142,7 @@ pub trait Session: 'static {
 
     /// Called when the large message that [`Session::next`] has found is to be thrown away as it
     /// comes.
-    fn pass_over(&mut self, header: &Self::Header, buffer: &mut BytesMut);
+    fn discard_body(&mut self, header: &Self::Header, buffer: &mut BytesMut);
 
     /// Bytes that a body takes once it is decompressed, as far as the session would take it.
     fn decoded_size(&self, header: &Self::Header, body: &Bytes) -> usize;

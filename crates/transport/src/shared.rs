@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use env::{Detached, Env, Instant};
-use stdx::Share;
+use stdx::ByteBudget;
 use tls::Tls;
 use tokio::sync::mpsc;
 
 use crate::event_hub::EventHub;
-use crate::limits::{ARRIVALS_MAX, ServerLimits, UNTOLD_EVERY};
+use crate::limits::{ARRIVALS_MAX, ServerLimits, WARNING_INTERVAL};
 use crate::protocol::Protocol;
 use crate::stats::ConnectionRegistry;
 
@@ -48,24 +48,24 @@ pub(crate) struct Shared<P: Protocol> {
     bytes_in_flight: AtomicUsize,
     /// Bytes of large bodies, from their first byte until they are answered. Their limit is half
     /// of that of bytes in flight, so that small requests need not wait for large ones.
-    pub large_bodies: Arc<Share>,
+    pub large_bodies: Arc<ByteBudget>,
     /// Bytes of large requests that are executed, with everything that is made of them. Their
     /// limit is that of large bodies. A request whose body has room waits for requests that have
     /// grown, and these wait for no room, so no requests wait for each other.
-    pub grown: Arc<Share>,
+    pub grown: Arc<ByteBudget>,
     /// Bytes of large results, see `ServerOptions::results`.
-    pub results: Arc<Share>,
-    /// The inlet of each worker.
-    pub inlets: Vec<Inlet>,
+    pub results: Arc<ByteBudget>,
+    /// The arrival queue of each worker.
+    pub arrival_queues: Vec<ArrivalQueue>,
     /// Number of workers that listen now.
     pub listening: AtomicUsize,
     /// Number of connections over the limit that are being told so, of all workers: their
     /// descriptors must not grow with the number of cores.
     pub refusals: AtomicUsize,
     /// Refused connections that the log has not been told of.
-    pub untold: Untold,
+    pub unlogged_refusals: SuppressedWarnings,
     /// Failed attempts of all workers to accept a connection that the log has not been told of.
-    pub unaccepted: Untold,
+    pub unaccepted: SuppressedWarnings,
     /// Why a worker could not listen again; taken by `ServerHandle::resume`. None: there was no
     /// error.
     bind_error: Mutex<Option<io::Error>>,
@@ -78,20 +78,20 @@ pub(crate) struct Shared<P: Protocol> {
 /// clients that are over a limit connect again at once, and where descriptors are short each worker
 /// tries ten times a second. A line for each would rotate everything else out of the log.
 #[derive(Default)]
-pub(crate) struct Untold {
+pub(crate) struct SuppressedWarnings {
     count: AtomicU64,
     /// When a line was written last, in nanoseconds; 0: never.
     told_at: AtomicU64,
 }
 
-impl Untold {
+impl SuppressedWarnings {
     /// Counts a connection. Some: a line may be written to the log now, and stands for so many
     /// connections.
     pub fn add(&self, now: Instant) -> Option<u64> {
         self.count.fetch_add(1, Ordering::Relaxed);
         let at = now.as_nanos().max(1);
         let since = |last: u64| now.since(Instant::from_nanos(last));
-        let due = |last: u64| (last == 0 || since(last) >= UNTOLD_EVERY).then_some(at);
+        let due = |last: u64| (last == 0 || since(last) >= WARNING_INTERVAL).then_some(at);
         self.told_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).ok()?;
         Some(self.count.swap(0, Ordering::Relaxed))
     }
@@ -105,13 +105,13 @@ pub(crate) type Arrival = (Box<dyn Detached>, SocketAddr);
 /// The kernel spreads connections by a hash of their addresses: of few connections, as drivers open
 /// them, all may come to one worker. So the worker that accepts one hands it to the worker with the
 /// fewest.
-pub(crate) struct Inlet {
+pub(crate) struct ArrivalQueue {
     /// Number of connections that the worker has or is about to get.
     pub assigned: AtomicUsize,
     pub sender: mpsc::Sender<Arrival>,
 }
 
-impl Inlet {
+impl ArrivalQueue {
     pub fn new() -> (Self, mpsc::Receiver<Arrival>) {
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         (Self { assigned: AtomicUsize::new(0), sender }, receiver)
@@ -124,10 +124,10 @@ impl<P: Protocol> Shared<P> {
         limits: ServerLimits,
         tls: Option<Tls>,
         events: Arc<EventHub<P>>,
-        results: Arc<Share>,
-        inlets: Vec<Inlet>,
+        results: Arc<ByteBudget>,
+        arrival_queues: Vec<ArrivalQueue>,
     ) -> Self {
-        let large_bodies = Share::new(limits.total_bytes_max / 2);
+        let large_bodies = ByteBudget::new(limits.total_bytes_max / 2);
         Self {
             env: env.clone(),
             limits,
@@ -135,14 +135,14 @@ impl<P: Protocol> Shared<P> {
             events,
             registry: Arc::default(),
             bytes_in_flight: AtomicUsize::new(0),
-            grown: Share::new(large_bodies.limit()),
+            grown: ByteBudget::new(large_bodies.limit()),
             large_bodies,
             results,
-            inlets,
+            arrival_queues,
             listening: AtomicUsize::new(0),
             refusals: AtomicUsize::new(0),
-            untold: Untold::default(),
-            unaccepted: Untold::default(),
+            unlogged_refusals: SuppressedWarnings::default(),
+            unaccepted: SuppressedWarnings::default(),
             bind_error: Mutex::default(),
             farewell: Mutex::default(),
         }
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn refused_connections_are_told_once_a_minute() {
-        let (untold, at) = (Untold::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
-        let told: Vec<_> = (0..1000).filter_map(|millis| untold.add(at(millis))).collect();
+        let (unlogged_refusals, at) = (SuppressedWarnings::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
+        let told: Vec<_> = (0..1000).filter_map(|millis| unlogged_refusals.add(at(millis))).collect();
         assert_eq!(told, [1], "a line in a second");
-        let pause = u64::try_from(UNTOLD_EVERY.as_millis()).expect("a short time");
-        assert_eq!(untold.add(at(pause + 1)), Some(1000));
-        assert_eq!(untold.add(at(pause + 2)), None);
+        let pause = u64::try_from(WARNING_INTERVAL.as_millis()).expect("a short time");
+        assert_eq!(unlogged_refusals.add(at(pause + 1)), Some(1000));
+        assert_eq!(unlogged_refusals.add(at(pause + 2)), None);
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tls::Encrypted;
+use tls::EncryptionInfo;
 
 use crate::limits::ServerLimits;
 
@@ -45,7 +45,7 @@ pub struct ConnectionStats<D> {
     pub requests: Counter,
     /// How the connection is encrypted. Set once, when the TLS handshake is done; not set: it is
     /// not encrypted.
-    pub encrypted: OnceLock<Encrypted>,
+    pub encrypted: OnceLock<EncryptionInfo>,
     details: D,
 }
 

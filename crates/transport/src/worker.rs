@@ -16,7 +16,7 @@ use env::Listener;
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::{Origin, serve};
-use crate::control::{Control, Link, Verdict};
+use crate::control::{Control, Link, CloseReason};
 use crate::limits::ACCEPT_PAUSE;
 use crate::protocol::Protocol;
 use crate::session::{Opened, Service};
@@ -39,7 +39,7 @@ pub(crate) async fn run<V: Service>(
     let mut next = Some(listener);
     while let Some(listener) = next {
         let left = accept_while_serving(&core, &service, listener, &mut arrivals, &mut phase).await;
-        see_off(&core, left).await;
+        wait_for_connections_to_end(&core, left).await;
         next = listen_again(&core, address, &mut arrivals, &mut phase).await;
     }
 }
@@ -61,7 +61,7 @@ async fn accept_while_serving<V: Service>(
             Some(arrival) = arrivals.recv() => serve_here(core, service, arrival),
             accepted = env::accept_detached(&mut *listener) => match accepted {
                 Ok(arrival) => {
-                    if let Some(arrival) = core.hand_on(arrival) {
+                    if let Some(arrival) = core.hand_to_least_loaded(arrival) {
                         serve_here(core, service, arrival);
                     }
                 }
@@ -83,19 +83,19 @@ async fn accept_while_serving<V: Service>(
 
 /// Waits for the end of all connections. Requests in flight have the time of a drain, unless they
 /// are to be dropped.
-async fn see_off<P: Protocol>(core: &Rc<WorkerCore<P>>, left: Phase) {
+async fn wait_for_connections_to_end<P: Protocol>(core: &Rc<WorkerCore<P>>, left: Phase) {
     if let Some(event) = core.shared.farewell() {
         core.for_each(|control| control.notify(&event));
     }
     let force = left == Phase::Closed { force: true };
-    core.sentence_all(if force { Verdict::Stop } else { Verdict::Drain });
+    core.close_all(if force { CloseReason::Stop } else { CloseReason::Drain });
     let limit = core.shared.limits.drain_timeout;
     if core.shared.env.timeout(limit, core.wait_until_empty()).await.is_err() {
         tracing::warn!(
             connections = core.stats.connections.get(),
             "requests in flight dropped at the end of the drain"
         );
-        core.sentence_all(Verdict::Stop);
+        core.close_all(CloseReason::Stop);
         core.wait_until_empty().await;
     }
     assert!(core.is_empty(), "no connection outlives the phase in which it was accepted");
@@ -113,7 +113,7 @@ async fn listen_again<P: Protocol>(
         let asked = tokio::select! {
             biased;
             Some(arrival) = arrivals.recv() => {
-                core.turn_away(arrival);
+                core.close_arrival(arrival);
                 continue;
             }
             asked = phase.wait_for(|phase| !matches!(phase, Phase::Closed { .. })) => asked.map_or(Phase::Ended, |phase| *phase),
@@ -133,11 +133,11 @@ async fn listen_again<P: Protocol>(
     }
 }
 
-/// Serves a connection on this thread. It is counted in this worker's inlet already.
+/// Serves a connection on this thread. It is counted in this worker's arrival queue already.
 fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (detached, peer): Arrival) {
-    let (entry, refusal) = core.enter(peer);
+    let (entry, refusal) = core.register(peer);
     if let Some(refusal) = &refusal {
-        match core.shared.untold.add(core.shared.env.now()) {
+        match core.shared.unlogged_refusals.add(core.shared.env.now()) {
             Some(refused) => tracing::warn!(%peer, refused, "{refusal}"),
             None => tracing::debug!(%peer, "{refusal}"),
         }
@@ -153,7 +153,7 @@ fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (
     tokio::task::spawn_local(async move {
         let stream = match &entry.core.shared.tls {
             None => stream,
-            Some(tls) => match unless_ended(&entry.control, tls.accept_and_tell(stream)).await {
+            Some(tls) => match unless_ended(&entry.control, tls.accept_with_info(stream)).await {
                 None => return tracing::debug!(%peer, "no connection: the server ended it in its TLS handshake"),
                 Some(Ok((stream, encrypted))) => {
                     if let Some(encrypted) = encrypted {
@@ -177,7 +177,7 @@ async fn unless_ended<P: Protocol, T>(control: &Control<P>, handshake: impl Futu
     let mut handshake = pin!(handshake);
     poll_fn(|context| {
         control.set_waker(context.waker());
-        match control.verdict.get() {
+        match control.close_reason.get() {
             Some(_) => Poll::Ready(None),
             None => handshake.as_mut().poll(context).map(Some),
         }
@@ -214,7 +214,7 @@ mod tests {
         let control = Control::<Silent>::new(Instant::from_nanos(0));
         let mut handshake = pin!(unless_ended(&control, std::future::pending::<()>()));
         assert_eq!(handshake.as_mut().poll(&mut context), Poll::Pending);
-        control.sentence(Verdict::Drain);
+        control.close(CloseReason::Drain);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the connection is told");
         assert_eq!(handshake.as_mut().poll(&mut context), Poll::Ready(None));
     }

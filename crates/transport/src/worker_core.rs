@@ -2,7 +2,7 @@
 //! news for all of them (timeouts, events, a drain).
 //!
 //! What must hold: a connection stands in `connections`, in the registry and in the count of its
-//! inlet from its [`Entry`]'s making to its drop.
+//! arrival queue from its [`Entry`]'s making to its drop.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::Notify;
 
-use crate::control::{Control, Verdict};
+use crate::control::{Control, CloseReason};
 use crate::event_hub::{Published, Subscription};
 use crate::limits::{REFUSALS_MAX, TICK};
 use crate::protocol::Protocol;
@@ -87,14 +87,14 @@ impl<P: Protocol> WorkerCore<P> {
         while let Some(published) = subscription.next().await {
             self.for_each(|control| match &published {
                 Published::Event(event) => control.notify(event),
-                Published::Overflow if control.is_registered() => control.sentence(Verdict::TooManyEvents),
+                Published::Overflow if control.is_registered() => control.close(CloseReason::TooManyEvents),
                 Published::Overflow => {}
             });
         }
     }
 
-    pub fn sentence_all(&self, verdict: Verdict) {
-        self.for_each(|control| control.sentence(verdict));
+    pub fn close_all(&self, close_reason: CloseReason) {
+        self.for_each(|control| control.close(close_reason));
     }
 
     /// Waits for the end of the last connection.
@@ -106,30 +106,30 @@ impl<P: Protocol> WorkerCore<P> {
 
     /// Gives a new connection to the worker that has the fewest. Gives it back if that is this
     /// worker, or if it is not certain that another one has fewer.
-    pub fn hand_on(&self, arrival: Arrival) -> Option<Arrival> {
-        let inlets = &self.shared.inlets;
-        let load = |number: &usize| inlets[*number].assigned.load(Ordering::Relaxed);
-        let others = (0..inlets.len()).filter(|number| *number != self.number);
+    pub fn hand_to_least_loaded(&self, arrival: Arrival) -> Option<Arrival> {
+        let arrival_queues = &self.shared.arrival_queues;
+        let load = |number: &usize| arrival_queues[*number].assigned.load(Ordering::Relaxed);
+        let others = (0..arrival_queues.len()).filter(|number| *number != self.number);
         let idlest = others.min_by_key(load).filter(|number| load(number) < load(&self.number));
         let Some(number) = idlest else {
-            inlets[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+            arrival_queues[self.number].assigned.fetch_add(1, Ordering::Relaxed);
             return Some(arrival);
         };
-        inlets[number].assigned.fetch_add(1, Ordering::Relaxed);
-        let refused = inlets[number].sender.try_send(arrival).err()?;
-        inlets[number].assigned.fetch_sub(1, Ordering::Relaxed);
-        inlets[self.number].assigned.fetch_add(1, Ordering::Relaxed);
+        arrival_queues[number].assigned.fetch_add(1, Ordering::Relaxed);
+        let refused = arrival_queues[number].sender.try_send(arrival).err()?;
+        arrival_queues[number].assigned.fetch_sub(1, Ordering::Relaxed);
+        arrival_queues[self.number].assigned.fetch_add(1, Ordering::Relaxed);
         Some(refused.into_inner())
     }
 
     /// Closes a connection that was handed over too late: this worker does not serve it.
-    pub fn turn_away(&self, arrival: Arrival) {
-        self.shared.inlets[self.number].assigned.fetch_sub(1, Ordering::Relaxed);
+    pub fn close_arrival(&self, arrival: Arrival) {
+        self.shared.arrival_queues[self.number].assigned.fetch_sub(1, Ordering::Relaxed);
         drop(arrival);
     }
 
     /// Enters a connection that this worker serves. Some: the limit that it breaks.
-    pub fn enter(self: &Rc<Self>, peer: SocketAddr) -> (Entry<P>, Option<TooManyConnections>) {
+    pub fn register(self: &Rc<Self>, peer: SocketAddr) -> (Entry<P>, Option<TooManyConnections>) {
         self.stats.accepted.add(1);
         let stats: Arc<ConnectionStats<P::Details>> = Arc::new(ConnectionStats::new(peer));
         let (id, refusal) = self.shared.registry.admit(stats.clone(), &self.shared.limits);
@@ -167,7 +167,7 @@ impl<P: Protocol> Drop for Entry<P> {
         core.connections.borrow_mut().remove(&self.id);
         core.shared.registry.remove(self.id);
         core.stats.connections.subtract(1);
-        core.shared.inlets[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
+        core.shared.arrival_queues[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
         if self.is_refused {
             core.shared.refusals.fetch_sub(1, Ordering::Relaxed);
         }

@@ -20,13 +20,13 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use env::sim::Sim;
 use env::{Connecting, Env, Instant, Listener, Network, SocketOptions, Stream};
 use segments::{SegmentDecoder, SegmentFormat};
-use stdx::Share;
+use stdx::ByteBudget;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use transport::limits::LARGE_BODY;
 use transport::{
-    Found, Handled, Link, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions, Service,
+    NextMessage, Handled, Link, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions, Service,
     Session,
 };
 
@@ -68,21 +68,21 @@ impl Session for EchoSession {
     type Last = std::future::Pending<String>;
     type Running = Running;
 
-    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<u32> {
+    fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> NextMessage<u32> {
         let Some(length) = buffer.first_chunk().map(|length| u32::from_be_bytes(*length)) else {
-            return Found::Nothing;
+            return NextMessage::Nothing;
         };
         if length > 1 << 20 {
             self.put("too long", out);
-            return Found::Broken;
+            return NextMessage::Broken;
         }
         if buffer.len() < 4 + length as usize {
             let is_large = length as usize >= LARGE_BODY && !self.is_admitted;
-            return if is_large { Found::Large(length) } else { Found::Nothing };
+            return if is_large { NextMessage::Large(length) } else { NextMessage::Nothing };
         }
         self.is_admitted = false;
         buffer.advance(4);
-        Found::Message(length, buffer.split_to(length as usize).freeze())
+        NextMessage::Message(length, buffer.split_to(length as usize).freeze())
     }
 
     fn missing(&self, _: &BytesMut) -> usize {
@@ -97,7 +97,7 @@ impl Session for EchoSession {
         self.is_admitted = true;
     }
 
-    fn pass_over(&mut self, _: &u32, _: &mut BytesMut) {
+    fn discard_body(&mut self, _: &u32, _: &mut BytesMut) {
         unreachable!("no test fills the room for large bodies")
     }
 
@@ -180,7 +180,7 @@ fn start() -> Server<Echo> {
         limits,
         tls: None,
         events: Arc::default(),
-        results: Share::new(usize::MAX),
+        results: ByteBudget::new(usize::MAX),
     };
     let for_services = env.clone();
     Server::start(&env, options, move |_| EchoService(for_services.clone())).unwrap()
@@ -348,7 +348,7 @@ fn a_lack_of_descriptors_is_told_once_a_minute() {
             limits: ServerLimits::default(),
             tls: None,
             events: Arc::default(),
-            results: Share::new(usize::MAX),
+            results: ByteBudget::new(usize::MAX),
         };
         let for_services = env.clone();
         let server = Server::start(&env, options, move |_| EchoService(for_services.clone())).unwrap();

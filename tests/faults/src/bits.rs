@@ -17,7 +17,7 @@ use crate::Outcome;
 use crate::kill::{Observers, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// How long a directory is written to.
 const WRITING: Duration = Duration::from_secs(3);
@@ -61,7 +61,7 @@ async fn write(program: &Path, data: &Path, sets: &[String], random: &mut StdRng
         upkeep(&node, random, WRITING).await;
         Ok(())
     };
-    observers.work(node.session().await?, upkeep, Arc::new(Harm::default())).await?;
+    observers.work(node.session().await?, upkeep, Arc::new(HarmSignals::default())).await?;
     if cleanly {
         node.stop().await?
     } else {

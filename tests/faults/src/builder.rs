@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use scylla::client::session::Session;
 
 use crate::Outcome;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// Tables that there are at once.
 const TABLES_MAX: usize = 12;
@@ -75,7 +75,7 @@ impl Builder {
 
     /// Changes to the end, or until a statement fails: that is an error unless harm was done
     /// before.
-    pub async fn work(&mut self, session: &Session, harm: &Harm) -> Outcome {
+    pub async fn work(&mut self, session: &Session, harm: &HarmSignals) -> Outcome {
         while !harm.ended.load(Ordering::Relaxed) {
             let change = self.any();
             self.pending = Some(change.clone());

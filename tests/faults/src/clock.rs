@@ -14,7 +14,7 @@ use crate::inject::Injection;
 use crate::kill::{Observers, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// Between two jumps.
 const BETWEEN_MAX_MS: u64 = 400;
@@ -66,7 +66,7 @@ async fn jump(node: &Node, injection: &Injection, observers: &mut Observers, ran
         Ok(())
     };
     // nothing is harmed: no statement may fail
-    observers.work(session, meanwhile, Arc::new(Harm::default())).await
+    observers.work(session, meanwhile, Arc::new(HarmSignals::default())).await
 }
 
 /// A row with a TTL of an hour goes when the clock says so.

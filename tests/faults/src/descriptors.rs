@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::Outcome;
 use crate::node::Node;
 use crate::report::Report;
-use crate::wire::{Said, Wire};
+use crate::wire::{AnswerSummary, Wire};
 
 /// File descriptors of the server.
 const DESCRIPTORS: u32 = 256;
@@ -22,7 +22,7 @@ const ROW: usize = 1 << 20;
 /// Rows written while the connections are there: ten segments of the commit log.
 const ROWS: i32 = 40;
 /// A new client comes in so soon after the idle ones are gone.
-const MENDED: Duration = Duration::from_secs(15);
+const RECOVERY_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// One server, its idle clients, and one that writes.
 pub async fn run(program: &Path, place: &Path, report: &mut Report) -> Outcome {
@@ -43,7 +43,7 @@ async fn beside_idle_clients(node: &Node) -> Outcome {
         "CREATE TABLE few.blobs (id int PRIMARY KEY, value blob)",
     ] {
         let said = writer.query(statement).await?;
-        if !matches!(said, Said::Result(_)) {
+        if !matches!(said, AnswerSummary::Result(_)) {
             return Err(format!("{statement}: {said:?}").into());
         }
     }
@@ -65,7 +65,7 @@ async fn beside_idle_clients(node: &Node) -> Outcome {
     let mut other = loop {
         match Wire::connect(&address).await {
             Ok(wire) => break wire,
-            Err(error) if begun.elapsed() > MENDED => return Err(error),
+            Err(error) if begun.elapsed() > RECOVERY_TIME_MAX => return Err(error),
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     };

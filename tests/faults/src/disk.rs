@@ -22,7 +22,7 @@ use crate::kill::{Observers, in_time, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
 use crate::space::writes_again;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// How long writers write before the fault, and how long it lasts.
 const BEFORE: Duration = Duration::from_millis(300);
@@ -138,7 +138,7 @@ async fn fail(
     fault: &Fault,
     policies: Policies,
 ) -> Outcome {
-    let harm = Arc::new(Harm::default());
+    let harm = Arc::new(HarmSignals::default());
     let (session, reader) = (node.session().await?, node.session().await?);
     let begun = Instant::now();
     let meanwhile = async {

@@ -15,7 +15,7 @@ use crate::Outcome;
 use crate::builder::Builder;
 use crate::node::Node;
 use crate::report::Report;
-use crate::writer::{self, Harm, Writer};
+use crate::writer::{self, HarmSignals, Writer};
 
 /// Clients that write rows.
 const WRITERS: i32 = 24;
@@ -51,7 +51,7 @@ impl Observers {
         &mut self,
         session: Session,
         meanwhile: impl Future<Output = Outcome>,
-        harm: Arc<Harm>,
+        harm: Arc<HarmSignals>,
     ) -> Outcome {
         let session = Arc::new(session);
         let mut builder = std::mem::replace(&mut self.builder, Builder::new(0));
@@ -176,7 +176,7 @@ pub async fn run(program: &Path, place: &Path, seed: u64, cycles: u32, report: &
 /// Writes and upkeep for a while, then kill -9.
 pub async fn write_and_kill(node: &mut Node, observers: &mut Observers, random: &mut StdRng) -> Outcome {
     let session = node.session().await?;
-    let harm = Arc::new(Harm::default());
+    let harm = Arc::new(HarmSignals::default());
     let time = Duration::from_millis(random.random_range(10..WRITING_MAX_MS));
     let kill = async {
         upkeep(node, random, time).await;

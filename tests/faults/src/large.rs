@@ -47,7 +47,7 @@ pub async fn run(
     for version in [4, 5] {
         let mut wire = Wire::connect_as(&node.address(), version).await?;
         for size in [100 << 10, 5 << 20, limit / 2, limit - AROUND] {
-            let outcome = there_and_back(&node, &mut wire, i32::from(version), size).await;
+            let outcome = write_and_read_back(&node, &mut wire, i32::from(version), size).await;
             report.check(outcome, || format!("version {version}, {size} bytes"));
         }
         report.check(refused(&mut wire, limit).await, || format!("version {version}, over the limit"));
@@ -88,7 +88,7 @@ fn value(seed: i32, size: usize) -> Vec<u8> {
     value
 }
 
-async fn there_and_back(node: &Node, wire: &mut Wire, id: i32, size: usize) -> Outcome {
+async fn write_and_read_back(node: &Node, wire: &mut Wire, id: i32, size: usize) -> Outcome {
     let value = value(id, size);
     let begun = Instant::now();
     wire.write_blob("INSERT INTO large.v (id, b) VALUES (?, ?)", id, &value).await?.into_result()?;

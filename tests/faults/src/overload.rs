@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::Outcome;
 use crate::node::Node;
 use crate::report::Report;
-use crate::wire::{ANSWER_MAX_TIME, Said, Wire};
+use crate::wire::{ANSWER_MAX_TIME, AnswerSummary, Wire};
 
 /// The memory that the server may use, MiB.
 const MEMORY_MIB: u64 = 256;
@@ -25,8 +25,8 @@ const WIDE_ROW_BYTES: usize = 1000;
 /// A value, and a batch, that is near the largest a server takes.
 const LARGE_VALUE: usize = 7 << 20;
 /// After the load the probe is answered within this, and it has so long to become so.
-const WELL: Duration = Duration::from_millis(100);
-const WELL_AFTER: Duration = Duration::from_secs(1);
+const PROBE_TIME_MAX: Duration = Duration::from_millis(100);
+const RECOVERY_TIME_MAX: Duration = Duration::from_secs(1);
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 
 /// The behaviour of each connection of a load.
@@ -110,8 +110,8 @@ fn scattered(number: usize, part: usize) -> u64 {
     ((number * WIDE_ROW_BYTES + part) as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn expect_result(said: Said) -> Outcome {
-    if matches!(said, Said::Result(_)) { Ok(()) } else { Err(format!("{said:?}").into()) }
+fn expect_result(said: AnswerSummary) -> Outcome {
+    if matches!(said, AnswerSummary::Result(_)) { Ok(()) } else { Err(format!("{said:?}").into()) }
 }
 
 /// Answers by kind, of all connections of a load.
@@ -142,7 +142,7 @@ async fn one(node: &Node, load: Load, connections: usize, time: Duration) -> Out
     let mut probed = probe.await??;
     // whoever still waits goes away as clients do: without a word
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    sleep(WELL_AFTER).await;
+    sleep(RECOVERY_TIME_MAX).await;
     let well = timeout(ANSWER_MAX_TIME, after(&address)).await.map_err(|_| "no answer after the load")??;
     probed.sort_unstable();
     let said = answers.lock().map_err(|_| "a client panicked")?.clone();
@@ -155,7 +155,7 @@ async fn one(node: &Node, load: Load, connections: usize, time: Duration) -> Out
     if most > MEMORY_MIB {
         return Err(format!("{most} MiB resident, {MEMORY_MIB} allowed").into());
     }
-    if well > WELL {
+    if well > PROBE_TIME_MAX {
         return Err(format!("a read takes {well:?} a second after the load").into());
     }
     Ok(())
@@ -246,10 +246,10 @@ async fn connect(address: &str, compressed: bool) -> Outcome<Wire> {
     }
 }
 
-fn note(answers: &Answers, said: Said) {
+fn note(answers: &Answers, said: AnswerSummary) {
     match said {
-        Said::Result(_) => count(answers, "results"),
-        Said::Error(code) => count(answers, &format!("errors {code:#06x}")),
+        AnswerSummary::Result(_) => count(answers, "results"),
+        AnswerSummary::Error(code) => count(answers, &format!("errors {code:#06x}")),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::Outcome;
 use crate::kill::{Observers, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// The device.
 const DEVICE_MIB: u64 = 96;
@@ -24,7 +24,7 @@ const LEFT_MAX: u64 = 3 << 20;
 /// How long it stays full.
 const FULL: Duration = Duration::from_secs(2);
 /// Writes go on so soon after there is room again.
-const MENDED: Duration = Duration::from_secs(15);
+const RECOVERY_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// A file system of its own, gone at the end.
 struct Device(PathBuf);
@@ -97,7 +97,7 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, report: &
 }
 
 async fn fill(node: &mut Node, device: &Device, observers: &mut Observers, random: &mut StdRng) -> Outcome {
-    let harm = Arc::new(Harm::default());
+    let harm = Arc::new(HarmSignals::default());
     let session = node.session().await?;
     let reader = node.session().await?;
     let meanwhile = async {
@@ -124,8 +124,8 @@ pub async fn writes_again(session: &scylla::client::session::Session) -> Outcome
         let done = session.query_unpaged("INSERT INTO observed.emptied (id, value) VALUES (-1, 'again')", &[]).await;
         match done {
             Ok(_) => break,
-            Err(error) if begun.elapsed() > MENDED => {
-                return Err(format!("no write {MENDED:?} after it: {error}").into());
+            Err(error) if begun.elapsed() > RECOVERY_TIME_MAX => {
+                return Err(format!("no write {RECOVERY_TIME_MAX:?} after it: {error}").into());
             }
             Err(_) => sleep(Duration::from_millis(100)).await,
         }

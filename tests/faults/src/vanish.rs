@@ -18,7 +18,7 @@ use crate::kill::{Observers, in_time, settings, upkeep};
 use crate::node::Node;
 use crate::report::Report;
 use crate::space::writes_again;
-use crate::writer::Harm;
+use crate::writer::HarmSignals;
 
 /// How long writers write before, and how long it is away.
 const BEFORE: Duration = Duration::from_millis(300);
@@ -41,7 +41,7 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, report: &
     for round in 1..=rounds {
         let name = DIRECTORIES.choose(&mut random).copied().unwrap_or_default();
         let what = format!("round {round}, {:?} away", if name.is_empty() { "everything" } else { name });
-        let away = Away { at: node.data().join(name), hidden: place.join("hidden") };
+        let away = MovedDirectory { at: node.data().join(name), hidden: place.join("hidden") };
         let outcome = vanish(&mut node, &away, &mut observers, &mut random).await;
         report.check(outcome, || what.clone());
         report.check(away.put_back(), || format!("{what}, put back"));
@@ -58,12 +58,12 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, report: &
 }
 
 /// A directory, and where it is meanwhile.
-struct Away {
+struct MovedDirectory {
     at: PathBuf,
     hidden: PathBuf,
 }
 
-impl Away {
+impl MovedDirectory {
     fn take(&self) -> Outcome {
         Ok(std::fs::rename(&self.at, &self.hidden)?)
     }
@@ -93,8 +93,8 @@ fn list(directory: &Path, found: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-async fn vanish(node: &mut Node, away: &Away, observers: &mut Observers, random: &mut StdRng) -> Outcome {
-    let harm = Arc::new(Harm::default());
+async fn vanish(node: &mut Node, away: &MovedDirectory, observers: &mut Observers, random: &mut StdRng) -> Outcome {
+    let harm = Arc::new(HarmSignals::default());
     let (session, reader) = (node.session().await?, node.session().await?);
     let begun = Instant::now();
     let meanwhile = async {

@@ -25,7 +25,7 @@ pub const ANSWER_MAX_TIME: Duration = Duration::from_secs(20);
 
 /// An answer of the server, or the end of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum AnswerSummary {
     /// A result of so many bytes.
     Result(usize),
     /// An error of this code.
@@ -212,16 +212,16 @@ impl Wire {
     }
 
     /// Waits for the answer to a statement.
-    pub async fn said(&mut self) -> Outcome<Said> {
+    pub async fn said(&mut self) -> Outcome<AnswerSummary> {
         let (opcode, body) = timeout(ANSWER_MAX_TIME, self.answer()).await.map_err(|_| "no answer")??;
         match (opcode, body.first_chunk()) {
-            (ERROR, Some(code)) => Ok(Said::Error(i32::from_be_bytes(*code))),
-            _ => Ok(Said::Result(body.len())),
+            (ERROR, Some(code)) => Ok(AnswerSummary::Error(i32::from_be_bytes(*code))),
+            _ => Ok(AnswerSummary::Result(body.len())),
         }
     }
 
     /// Asks and waits.
-    pub async fn query(&mut self, statement: &str) -> Outcome<Said> {
+    pub async fn query(&mut self, statement: &str) -> Outcome<AnswerSummary> {
         self.ask(statement).await?;
         self.said().await
     }

@@ -49,7 +49,7 @@ pub async fn create(session: &Session) -> Outcome {
 
 /// Signals to the writers.
 #[derive(Default)]
-pub struct Harm {
+pub struct HarmSignals {
     /// Something was done to the server: a statement may fail.
     pub done: AtomicBool,
     /// Enough is written.
@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// Writes to the end, or until a statement fails: that is an error unless harm was done before.
-    pub async fn work(&mut self, session: &Session, harm: &Harm) -> Outcome {
+    pub async fn work(&mut self, session: &Session, harm: &HarmSignals) -> Outcome {
         while !harm.ended.load(Ordering::Relaxed) {
             let done = self.one(session).await;
             match done {

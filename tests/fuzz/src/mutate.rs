@@ -26,12 +26,12 @@ const EXTREMES: [u64; 12] =
 pub fn mutate(random: &mut Random, seed: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=random.below(4) {
-        wound(random, &mut bytes, other);
+        damage(random, &mut bytes, other);
     }
     bytes
 }
 
-fn wound(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
+fn damage(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     let at = random.below(bytes.len() + 1);
     match random.below(7) {
         0 => bytes.truncate(at),

@@ -3,8 +3,8 @@
 //!
 //! A role shows its password with each request (`Authorization: Basic`), as nodetool and Prometheus
 //! do; where nobody logs in at the node, such a password is without effect. A port that other
-//! machines reach ([`Reach::Network`]) answers callers that it knows, and to everybody no more than
-//! the page, its login and the probes.
+//! machines reach ([`CallerScope::Network`]) answers callers that it knows, and to everybody
+//! no more than the page, its login and the probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::access::check_host;
-use super::server::{Served, refuse};
-use super::turns::Length;
+use super::server::{HttpState, refuse};
+use super::call_limits::CallLength;
 use crate::verb::{AdminError, Result};
 
 /// Where callers of the port may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum CallerScope {
     /// On this machine: the port listens on a loopback address. Everybody may read.
     Machine,
     /// On any machine: readers must be known, too.
@@ -47,7 +47,7 @@ pub(super) enum Caller {
 }
 
 /// Paths that answer everybody: the page, which shows nothing by itself, its login, and the probes.
-const FOR_EVERYBODY: [&str; 10] = [
+const PUBLIC_PATHS: [&str; 10] = [
     "/",
     "/console.css",
     "/console.js",
@@ -74,7 +74,7 @@ const REFUSED_BODY_TIME: Duration = Duration::from_secs(2);
 /// nobody has read to its end. The caller's system drops an answer that it holds already when it
 /// hears that bytes of the body came to a closed connection, and the caller would see a lost
 /// connection in place of the reason.
-async fn refuse_whole(served: &Served, body: Body, error: &AdminError) -> Response {
+async fn refuse_after_body(served: &HttpState, body: Body, error: &AdminError) -> Response {
     // whatever becomes of the body, the answer is the same
     let read = axum::body::to_bytes(body, REFUSED_BODY_SIZE_MAX);
     drop(served.env.timeout(REFUSED_BODY_TIME, read).await);
@@ -83,7 +83,7 @@ async fn refuse_whole(served: &Served, body: Body, error: &AdminError) -> Respon
 
 /// The whole body of a request, of `size_max` bytes at most. Err: the reason why it is not taken,
 /// and the status that says so.
-async fn whole(served: &Served, body: Body, size_max: usize) -> std::result::Result<Bytes, (StatusCode, String)> {
+async fn read_body(served: &HttpState, body: Body, size_max: usize) -> std::result::Result<Bytes, (StatusCode, String)> {
     let read = axum::body::to_bytes(body, size_max);
     match served.env.timeout(served.limits.body, read).await {
         Ok(Ok(bytes)) => Ok(bytes),
@@ -97,21 +97,21 @@ async fn whole(served: &Served, body: Body, size_max: usize) -> std::result::Res
 
 /// Reads a request, finds out who has sent it, puts the [`Caller`] beside the request, and refuses
 /// callers who are not what they say, or whom the port does not answer.
-pub(super) async fn know(State(served): State<Served>, request: Request, next: Next) -> Response {
-    let for_everybody = FOR_EVERYBODY.contains(&request.uri().path());
+pub(super) async fn identify(State(served): State<HttpState>, request: Request, next: Next) -> Response {
+    let is_public = PUBLIC_PATHS.contains(&request.uri().path());
     let caller = match caller(&served, request.headers()).await {
         Ok(caller) => caller,
-        Err(_) if for_everybody => Caller::Nobody,
-        Err(error) => return refuse_whole(&served, request.into_body(), &error).await,
+        Err(_) if is_public => Caller::Nobody,
+        Err(error) => return refuse_after_body(&served, request.into_body(), &error).await,
     };
-    let is_known = caller != Caller::Nobody || served.reach != Reach::Network { by_certificate: false };
-    if !is_known && !for_everybody {
+    let is_known = caller != Caller::Nobody || served.reach != CallerScope::Network { by_certificate: false };
+    if !is_known && !is_public {
         let why = "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic";
-        return refuse_whole(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
+        return refuse_after_body(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
     }
     let (parts, body) = request.into_parts();
     let size_max = if is_known { BODY_SIZE_MAX } else { UNKNOWN_BODY_SIZE_MAX };
-    let body = match whole(&served, body, size_max).await {
+    let body = match read_body(&served, body, size_max).await {
         Ok(body) => body,
         Err((status, why)) => return (status, Json(AdminError::Invalid(why))).into_response(),
     };
@@ -124,7 +124,7 @@ pub(super) async fn know(State(served): State<Served>, request: Request, next: N
     }
 }
 
-async fn caller(served: &Served, headers: &HeaderMap) -> Result<Caller> {
+async fn caller(served: &HttpState, headers: &HeaderMap) -> Result<Caller> {
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     match shown.and_then(|shown| shown.split_once(' ')) {
         Some((scheme, _)) if scheme.eq_ignore_ascii_case("bearer") => {
@@ -136,7 +136,7 @@ async fn caller(served: &Served, headers: &HeaderMap) -> Result<Caller> {
             let unreadable = || AdminError::Unauthorized("Authorization: Basic is not readable".to_owned());
             let (user, password) = credentials(encoded).ok_or_else(unreadable)?;
             let (console, name) = (Arc::clone(&served.console), Arc::from(user.as_str()));
-            served.call(Length::Login, move || console.log_in(&user, &password)).await?;
+            served.call(CallLength::Login, move || console.log_in(&user, &password)).await?;
             Ok(Caller::Login(name))
         }
         _ => Ok(served.sessions.user(&served.env, headers).map_or(Caller::Nobody, Caller::Session)),
@@ -152,12 +152,12 @@ fn credentials(encoded: &str) -> Option<(String, String)> {
 }
 
 /// Whether a caller may see texts of users.
-pub(super) async fn may_see(served: &Served, caller: &Caller) -> Result<()> {
+pub(super) async fn may_see(served: &HttpState, caller: &Caller) -> Result<()> {
     match caller {
         Caller::Token => Ok(()),
         Caller::Session(user) | Caller::Login(user) => {
             let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            served.call(Length::Login, move || console.may_see(&user)).await
+            served.call(CallLength::Login, move || console.may_see(&user)).await
         }
         Caller::Nobody if served.console.needs_login() => {
             Err(AdminError::Unauthorized("log in first, or show the node's token".to_owned()))
@@ -167,12 +167,12 @@ pub(super) async fn may_see(served: &Served, caller: &Caller) -> Result<()> {
 }
 
 /// Whether a caller may change something.
-pub(super) async fn may_change(served: &Served, caller: &Caller, headers: &HeaderMap) -> Result<()> {
+pub(super) async fn may_change(served: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
     match caller {
         Caller::Token => Ok(()),
         Caller::Login(user) => {
             let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            served.call(Length::Login, move || console.may_change(&user)).await
+            served.call(CallLength::Login, move || console.may_change(&user)).await
         }
         Caller::Nobody | Caller::Session(_) => served.access.check_token(headers),
     }

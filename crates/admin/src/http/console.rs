@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use super::caller::{self, Caller};
 use super::management;
-use super::server::{Served, refuse};
-use super::turns::Length;
+use super::server::{HttpState, refuse};
+use super::call_limits::CallLength;
 use crate::verb::{AdminApi, AdminError, Result};
 use crate::verbs::{GetNode, SAMPLERS, SampleRequest};
 
@@ -100,7 +100,7 @@ struct Query {
 }
 
 /// The routes of the console.
-pub(super) fn routes() -> Router<Served> {
+pub(super) fn routes() -> Router<HttpState> {
     page()
         .route("/console/session", get(session))
         .route("/console/login", post(log_in))
@@ -130,31 +130,31 @@ async fn file(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-async fn session(State(served): State<Served>, headers: HeaderMap) -> Response {
+async fn session(State(served): State<HttpState>, headers: HeaderMap) -> Response {
     let user = served.sessions.user(&served.env, &headers).map(|user| user.to_string());
     let console = &served.console;
     let (needs_login, queries_enabled) = (console.needs_login(), console.queries_enabled());
     Json(Session { needs_login, user, queries_enabled }).into_response()
 }
 
-async fn log_in(State(served): State<Served>, Json(login): Json<Login>) -> Response {
+async fn log_in(State(served): State<HttpState>, Json(login): Json<Login>) -> Response {
     if !served.console.needs_login() {
         return refuse(&AdminError::Invalid("nobody logs in at this node".to_owned()));
     }
     let console = Arc::clone(&served.console);
     let user = login.user.clone();
-    match served.call(Length::Login, move || console.log_in(&login.user, &login.password)).await {
+    match served.call(CallLength::Login, move || console.log_in(&login.user, &login.password)).await {
         Ok(()) => ([(header::SET_COOKIE, served.sessions.begin(&served.env, &user))], Json(())).into_response(),
         Err(error) => refuse(&error),
     }
 }
 
 /// The body must be JSON here as well: a page of another origin ends no session.
-async fn log_out(State(served): State<Served>, headers: HeaderMap, Json(()): Json<()>) -> Response {
+async fn log_out(State(served): State<HttpState>, headers: HeaderMap, Json(()): Json<()>) -> Response {
     ([(header::SET_COOKIE, served.sessions.end(&headers))], Json(())).into_response()
 }
 
-async fn query(State(served): State<Served>, headers: HeaderMap, Json(query): Json<Query>) -> Response {
+async fn query(State(served): State<HttpState>, headers: HeaderMap, Json(query): Json<Query>) -> Response {
     let console = Arc::clone(&served.console);
     if !console.queries_enabled() {
         let why = "queries are off here: start the node with console_queries_enabled: true";
@@ -164,10 +164,10 @@ async fn query(State(served): State<Served>, headers: HeaderMap, Json(query): Js
     if console.needs_login() && user.is_none() {
         return refuse(&AdminError::Unauthorized("log in first".to_owned()));
     }
-    answer(served.call(Length::Short, move || console.query(user.as_deref(), &query.query)).await)
+    answer(served.call(CallLength::Short, move || console.query(user.as_deref(), &query.query)).await)
 }
 
-async fn sample(State(served): State<Served>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
+async fn sample(State(served): State<HttpState>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
     if let Err(error) = caller::may_see(&served, &caller).await {
         return refuse(&error);
     }
@@ -180,13 +180,13 @@ async fn sample(State(served): State<Served>, Extension(caller): Extension<Calle
         samplers: SAMPLERS.iter().map(|sampler| sampler.name.to_owned()).collect(),
     };
     let api = Arc::clone(&served.api);
-    answer(served.call(Length::Lasting, move || (&*api as &dyn AdminApi).ask(&request)).await)
+    answer(served.call(CallLength::Lasting, move || (&*api as &dyn AdminApi).ask(&request)).await)
 }
 
 /// Clients are served, and the node is not about to stop.
-async fn ready(State(served): State<Served>) -> Response {
+async fn ready(State(served): State<HttpState>) -> Response {
     let api = Arc::clone(&served.api);
-    let node = match served.call(Length::Short, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
+    let node = match served.call(CallLength::Short, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
         Ok(node) => node,
         Err(error) => return refuse(&error),
     };

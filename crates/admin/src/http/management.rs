@@ -13,7 +13,7 @@
 //!
 //! docs/management-api.md has the table for users; a test holds both together.
 
-mod asked;
+mod request;
 mod changes;
 mod cluster_probe;
 mod jobs;
@@ -29,26 +29,26 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
-use self::asked::{Answer, Asked};
+use self::request::{Answer, ManagementRequest};
 pub(super) use self::jobs::Jobs;
 pub(super) use self::reads::is_ready;
-use super::caller::{self, Caller, Reach};
-use super::server::Served;
-use super::turns::Length;
+use super::caller::{self, Caller, CallerScope};
+use super::server::HttpState;
+use super::call_limits::CallLength;
 use crate::verb::{AdminError, Result};
 
 /// The treatment of an endpoint.
 #[derive(Clone, Copy)]
-enum Does {
+enum EndpointAction {
     /// The endpoint reads, and needs no token.
-    Reads(fn(&Asked<'_>) -> Result<Answer>),
+    Reads(fn(&ManagementRequest<'_>) -> Result<Answer>),
     /// The endpoint changes the node, and answers when that is done.
-    Changes(fn(&Asked<'_>) -> Result<Answer>),
+    Changes(fn(&ManagementRequest<'_>) -> Result<Answer>),
     /// As `Changes`, and that may take hours.
-    Lasts(fn(&Asked<'_>) -> Result<Answer>),
+    Lasts(fn(&ManagementRequest<'_>) -> Result<Answer>),
     /// The endpoint changes the node, and answers at once with the id of a job, which has this
     /// type.
-    Begins(&'static str, fn(&Asked<'_>) -> Result<()>),
+    Begins(&'static str, fn(&ManagementRequest<'_>) -> Result<()>),
     /// The endpoint is refused, and the sentence says what to use.
     Refused(&'static str),
 }
@@ -57,7 +57,7 @@ enum Does {
 struct Endpoint {
     method: &'static str,
     path: &'static str,
-    does: Does,
+    action: EndpointAction,
     /// How the answer differs from the management API's; empty: not at all.
     #[cfg_attr(not(test), expect(dead_code, reason = "the document says it, and its test reads it"))]
     differs: &'static str,
@@ -67,14 +67,14 @@ const CQL: &str = "say it in CQL, with helenus shell or a driver";
 const START: &str = "systemd or Kubernetes starts and stops the process";
 
 macro_rules! endpoints {
-    ($($method:ident $path:literal $does:expr, $differs:literal;)*) => {
+    ($($method:ident $path:literal $action:expr, $differs:literal;)*) => {
         /// All paths of the management API.
         const ENDPOINTS: &[Endpoint] =
-            &[$(Endpoint { method: stringify!($method), path: $path, does: $does, differs: $differs }),*];
+            &[$(Endpoint { method: stringify!($method), path: $path, action: $action, differs: $differs }),*];
     };
 }
 
-use Does::{Begins, Changes, Lasts, Reads, Refused};
+use EndpointAction::{Begins, Changes, Lasts, Reads, Refused};
 
 endpoints! {
     // method, path, what it does, how it differs
@@ -149,7 +149,7 @@ endpoints! {
 }
 
 /// The routes of the management API.
-pub(super) fn routes() -> Router<Served> {
+pub(super) fn routes() -> Router<HttpState> {
     Router::new()
         .route("/api/v0/{*path}", any(answer))
         .route("/api/v1/{*path}", any(answer))
@@ -157,7 +157,7 @@ pub(super) fn routes() -> Router<Served> {
 }
 
 async fn answer(
-    State(served): State<Served>,
+    State(served): State<HttpState>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
     method: Method,
@@ -172,17 +172,17 @@ async fn answer(
             _ => text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not take {method}")),
         };
     };
-    let changes = matches!(endpoint.does, Does::Changes(_) | Does::Lasts(_) | Does::Begins(..));
+    let changes = matches!(endpoint.action, EndpointAction::Changes(_) | EndpointAction::Lasts(_) | EndpointAction::Begins(..));
     if changes && let Err(error) = may_change(&served, &caller, &headers).await {
         return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
     }
     let (api, env, jobs) = (Arc::clone(&served.api), served.env.clone(), Arc::clone(&served.jobs));
-    let does = endpoint.does;
-    let length = if matches!(does, Does::Lasts(_)) { Length::Lasting } else { Length::Short };
-    let call = move || match does {
-        Does::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
-        Does::Reads(ask) | Does::Changes(ask) | Does::Lasts(ask) => ask(&Asked::new(&*api, &jobs, &uri, &body)?),
-        Does::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
+    let action = endpoint.action;
+    let length = if matches!(action, EndpointAction::Lasts(_)) { CallLength::Lasting } else { CallLength::Short };
+    let call = move || match action {
+        EndpointAction::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
+        EndpointAction::Reads(ask) | EndpointAction::Changes(ask) | EndpointAction::Lasts(ask) => ask(&ManagementRequest::new(&*api, &jobs, &uri, &body)?),
+        EndpointAction::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
     };
     match served.call(length, call).await {
         Ok(answer) => answer.into_response(),
@@ -192,9 +192,9 @@ async fn answer(
 }
 
 /// Whether a call may change the node.
-async fn may_change(served: &Served, caller: &Caller, headers: &HeaderMap) -> Result<()> {
+async fn may_change(served: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
     let is_of_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
-    let is_open = served.console.is_managed_without_token() && served.reach == Reach::Machine;
+    let is_open = served.console.is_managed_without_token() && served.reach == CallerScope::Machine;
     if is_open && !is_of_browser && !headers.contains_key(header::AUTHORIZATION) {
         return served.access.check_changeable();
     }

@@ -15,43 +15,43 @@ use serde::Deserialize;
 use tls::Tls;
 
 use super::access::Access;
-use super::caller::{self, Caller, Reach};
+use super::caller::{self, Caller, CallerScope};
 use super::connections::{self, Limits};
 use super::console::{self, Console};
 use super::management::{self, Jobs};
 use super::secured::Accept;
 use super::sessions::Sessions;
-use super::turns::{Length, Turns};
+use super::call_limits::{CallLength, CallLimits};
 use crate::prometheus::{self, Form, Names};
 use crate::verb::{AdminError, Effect, Result, ServedApi};
 
 /// The parts that answers are made from.
 #[derive(Clone)]
-pub(super) struct Served {
+pub(super) struct HttpState {
     pub env: Env,
     pub api: Arc<dyn ServedApi>,
     pub console: Arc<dyn Console>,
     pub access: Arc<Access>,
-    pub reach: Reach,
+    pub reach: CallerScope,
     /// Whether all connections are behind TLS.
     pub is_encrypted: bool,
     pub sessions: Arc<Sessions>,
     /// The jobs that the management API has begun.
     pub jobs: Arc<Jobs>,
     /// The threads that calls are made on.
-    pub turns: Arc<Turns>,
+    pub call_limits: Arc<CallLimits>,
     /// The bounds of connections.
     pub limits: Limits,
 }
 
-impl Served {
+impl HttpState {
     /// Makes a call, which may block, on a thread for calls of operators.
     pub async fn call<T: Send + 'static>(
         &self,
-        length: Length,
+        length: CallLength,
         call: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.turns.call(&self.env, length, call).await
+        self.call_limits.call(&self.env, length, call).await
     }
 }
 
@@ -62,9 +62,9 @@ pub async fn serve(
     api: Arc<dyn ServedApi>,
     console: Arc<dyn Console>,
     access: Access,
-    border: Border,
+    security: PortSecurity,
 ) -> io::Result<()> {
-    serve_within(env, listener, api, console, access, border, Limits::default()).await
+    serve_within(env, listener, api, console, access, security, Limits::default()).await
 }
 
 /// As [`serve`], with bounds of connections that a test chooses.
@@ -74,47 +74,47 @@ pub(super) async fn serve_within(
     api: Arc<dyn ServedApi>,
     console: Arc<dyn Console>,
     access: Access,
-    border: Border,
+    security: PortSecurity,
     limits: Limits,
 ) -> io::Result<()> {
-    let Border { tls, reach } = border;
+    let PortSecurity { tls, reach } = security;
     let is_encrypted = tls.as_ref().is_some_and(|tls| !tls.is_optional());
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
-    let (access, jobs, turns) = (Arc::new(access), Arc::default(), Arc::default());
+    let (access, jobs, call_limits) = (Arc::new(access), Arc::default(), Arc::default());
     let accept = Accept::new(env.clone(), listener, tls);
-    let served = Served { env, api, console, access, reach, is_encrypted, sessions, jobs, turns, limits };
+    let served = HttpState { env, api, console, access, reach, is_encrypted, sessions, jobs, call_limits, limits };
     connections::serve(accept, router(served), limits).await
 }
 
 /// How callers reach the port.
 #[derive(Clone)]
-pub struct Border {
+pub struct PortSecurity {
     /// How connections are encrypted; None: they are not.
     pub tls: Option<Tls>,
     /// Where callers may be.
-    pub reach: Reach,
+    pub reach: CallerScope,
 }
 
-impl Border {
+impl PortSecurity {
     /// A loopback address without encryption.
-    pub const OF_MACHINE: Self = Self { tls: None, reach: Reach::Machine };
+    pub const OF_MACHINE: Self = Self { tls: None, reach: CallerScope::Machine };
 }
 
 /// All routes.
-fn router(served: Served) -> Router {
+fn router(served: HttpState) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/{verb}", get(verb).post(verb))
         .merge(console::routes())
         .merge(management::routes())
         .with_state(served.clone())
-        .layer(axum::middleware::from_fn_with_state(served, caller::know))
+        .layer(axum::middleware::from_fn_with_state(served, caller::identify))
 }
 
 /// Checks a call and makes it on a thread for such calls, as verbs may take as long as a
 /// compaction.
 async fn verb(
-    State(served): State<Served>,
+    State(served): State<HttpState>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     method: Method,
@@ -138,7 +138,7 @@ async fn verb(
     if let Err(error) = allowed {
         return refuse(&error);
     }
-    let (api, length) = (Arc::clone(&served.api), Length::of_verb(&name));
+    let (api, length) = (Arc::clone(&served.api), CallLength::of_verb(&name));
     let call = move || {
         let request = match method {
             Method::POST => body.to_vec(),
@@ -170,7 +170,7 @@ struct MetricsQuery {
     name: Option<String>,
 }
 
-async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
+async fn metrics(State(served): State<HttpState>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
     let names = match query.names.as_deref().map(|word| (word, Names::parse(word))) {
         None if query.name.is_some() => Names::ManagementApi,
         None => Names::default(),
@@ -191,7 +191,7 @@ async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query):
         Names::Helenus => prometheus::collect(api.as_ref(), form),
         other => prometheus::collect_as(api.as_ref(), other, &prefixes),
     };
-    match served.call(Length::Short, collect).await {
+    match served.call(CallLength::Short, collect).await {
         Ok(body) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
         Err(error) => refuse(&error),
     }

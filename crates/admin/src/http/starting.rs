@@ -12,10 +12,10 @@ use axum::routing::get;
 use env::{Env, Listener};
 
 use super::access::check_host;
-use super::caller::Reach;
+use super::caller::CallerScope;
 use super::connections::{self, Limits};
 use super::secured::Accept;
-use super::server::Border;
+use super::server::PortSecurity;
 use crate::prometheus;
 use crate::verb::AdminError;
 use crate::verbs::ReplayMetrics;
@@ -24,17 +24,17 @@ use crate::verbs::ReplayMetrics;
 pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
-pub async fn serve_starting(env: Env, listener: Box<dyn Listener>, ask: AskReplay, border: Border) -> io::Result<()> {
-    let accept = Accept::new(env, listener, border.tls);
-    connections::serve(accept, router(ask, border.reach), Limits::default()).await
+pub async fn serve_starting(env: Env, listener: Box<dyn Listener>, ask: AskReplay, security: PortSecurity) -> io::Result<()> {
+    let accept = Accept::new(env, listener, security.tls);
+    connections::serve(accept, router(ask, security.reach), Limits::default()).await
 }
 
 /// Nobody can log in yet, so that other machines get no figures.
-pub(super) fn router(ask: AskReplay, reach: Reach) -> Router {
+pub(super) fn router(ask: AskReplay, reach: CallerScope) -> Router {
     let router = Router::new().merge(super::console::page()).fallback(starting);
     match reach {
-        Reach::Machine => router.route("/metrics", get(metrics)).layer(axum::middleware::from_fn(check_host)),
-        Reach::Network { .. } => router,
+        CallerScope::Machine => router.route("/metrics", get(metrics)).layer(axum::middleware::from_fn(check_host)),
+        CallerScope::Network { .. } => router,
     }
     .with_state(ask)
 }

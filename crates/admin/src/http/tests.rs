@@ -10,16 +10,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::caller::UNKNOWN_BODY_SIZE_MAX;
 use super::connections::Limits;
 use super::server::serve_within;
-use super::turns::LASTING_MAX;
+use super::call_limits::LASTING_MAX;
 use super::*;
 use crate::fake::{FakeNode, fake, functions};
 use crate::prometheus::Form;
-use crate::verb::{AdminApi, AdminError, Operated};
+use crate::verb::{AdminApi, AdminError, LocalAdminApi};
 use crate::verbs::*;
 
 /// A fake node that is served on a free port for the rest of the test process.
 pub(super) struct Served {
-    pub(super) node: Arc<Operated<FakeNode>>,
+    pub(super) node: Arc<LocalAdminApi<FakeNode>>,
     port: u16,
     /// A client that reads the token where the node says it is.
     pub(super) client: Client,
@@ -77,27 +77,27 @@ impl Served {
 
     /// A node that programs of its machine manage without the token.
     pub(super) fn start_open() -> Self {
-        Self::start_as(FakeConsole { needs_login: false, is_open: true }, Border::OF_MACHINE)
+        Self::start_as(FakeConsole { needs_login: false, is_open: true }, PortSecurity::OF_MACHINE)
     }
 
     fn start_with(needs_login: bool) -> Self {
-        Self::start_behind(needs_login, Border::OF_MACHINE)
+        Self::start_behind(needs_login, PortSecurity::OF_MACHINE)
     }
 
-    fn start_behind(needs_login: bool, border: Border) -> Self {
-        Self::start_as(FakeConsole { needs_login, is_open: false }, border)
+    fn start_behind(needs_login: bool, security: PortSecurity) -> Self {
+        Self::start_as(FakeConsole { needs_login, is_open: false }, security)
     }
 
-    fn start_as(console: FakeConsole, border: Border) -> Self {
-        Self::start_within(console, border, Limits::default())
+    fn start_as(console: FakeConsole, security: PortSecurity) -> Self {
+        Self::start_within(console, security, Limits::default())
     }
 
     /// A node with other bounds of connections, where nobody logs in.
     fn start_limited(limits: Limits) -> Self {
-        Self::start_within(FakeConsole { needs_login: false, is_open: false }, Border::OF_MACHINE, limits)
+        Self::start_within(FakeConsole { needs_login: false, is_open: false }, PortSecurity::OF_MACHINE, limits)
     }
 
-    fn start_within(console: FakeConsole, border: Border, limits: Limits) -> Self {
+    fn start_within(console: FakeConsole, security: PortSecurity, limits: Limits) -> Self {
         let (env, node) = (env::real::env(), fake());
         let directory = tempfile::tempdir().expect("a directory");
         let token = TokenFile::new(&env, directory.path());
@@ -113,7 +113,7 @@ impl Served {
                     let listener = ops.network.bind(address, false).expect("a listener");
                     sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
                     let console = Arc::new(console);
-                    serve_within(ops, listener, api, console, access, border, limits).await.expect("serves");
+                    serve_within(ops, listener, api, console, access, security, limits).await.expect("serves");
                 });
             }),
         );
@@ -524,8 +524,8 @@ fn of_node(require_client_auth: bool) -> tls::Tls {
 /// A port that other machines reach answers over TLS, and callers that it knows.
 #[test]
 fn a_port_of_the_network_answers_callers_that_it_knows() {
-    let reach = Reach::Network { by_certificate: false };
-    let served = Served::start_behind(true, Border { tls: Some(of_node(false)), reach });
+    let reach = CallerScope::Network { by_certificate: false };
+    let served = Served::start_behind(true, PortSecurity { tls: Some(of_node(false)), reach });
     let tls = |identity: Option<&str>| Some(ClientTls { trusted: pem("authority.pem"), identity: identity.map(pem) });
     let open = |user, tls| client_as(served.port, None, user, tls).expect("good files");
     let node = |client: &Client| (client as &dyn AdminApi).ask(&GetNode {}).map(drop);
@@ -561,8 +561,8 @@ fn a_port_of_the_network_answers_callers_that_it_knows() {
 /// A stranger on the network posts no more than a login has; a user may post more.
 #[test]
 fn strangers_post_short_bodies() {
-    let reach = Reach::Network { by_certificate: false };
-    let served = Served::start_behind(true, Border { tls: None, reach });
+    let reach = CallerScope::Network { by_certificate: false };
+    let served = Served::start_behind(true, PortSecurity { tls: None, reach });
     let mut login = r#"{"user":"ann","password":"ann"}"#.to_owned();
     login.push_str(&" ".repeat(UNKNOWN_BODY_SIZE_MAX + 1 - login.len()));
     let post = |header: &str| {
@@ -583,8 +583,8 @@ fn strangers_post_short_bodies() {
 /// Where the node asks for certificates, one that it trusts lets a caller read.
 #[test]
 fn a_certificate_lets_a_caller_read() {
-    let reach = Reach::Network { by_certificate: true };
-    let served = Served::start_behind(false, Border { tls: Some(of_node(true)), reach });
+    let reach = CallerScope::Network { by_certificate: true };
+    let served = Served::start_behind(false, PortSecurity { tls: Some(of_node(true)), reach });
     let ask = |identity: Option<&str>| {
         let tls = Some(ClientTls { trusted: pem("authority.pem"), identity: identity.map(pem) });
         let client = client_as(served.port, None, None, tls).expect("good files");
@@ -599,8 +599,8 @@ fn a_certificate_lets_a_caller_read() {
 /// A peer that says nothing keeps no other waiting.
 #[test]
 fn handshakes_do_not_wait_for_one_another() {
-    let reach = Reach::Network { by_certificate: false };
-    let served = Served::start_behind(false, Border { tls: Some(of_node(false)), reach });
+    let reach = CallerScope::Network { by_certificate: false };
+    let served = Served::start_behind(false, PortSecurity { tls: Some(of_node(false)), reach });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
     let connect = || runtime.block_on(async { env::real::env().network.connect(address).await.expect("connected") });

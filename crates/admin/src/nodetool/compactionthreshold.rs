@@ -70,5 +70,5 @@ fn check(keyspace: &str, table: &str, context: &Context<'_>) -> Outcome {
         return Ok(());
     }
     let text = format!("ColumnFamilyStore for {keyspace}/{table} not found.\n");
-    Err(VerbError::Told { text, code: 1 })
+    Err(VerbError::Failed { text, code: 1 })
 }

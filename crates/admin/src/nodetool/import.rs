@@ -72,6 +72,6 @@ impl Args {
         }
         let mut text = "Some directories failed to import, check server logs for details:\n".to_owned();
         failed.iter().for_each(|directory| text += &format!("{directory}\n"));
-        Err(VerbError::Told { text, code: EXIT_USAGE })
+        Err(VerbError::Failed { text, code: EXIT_USAGE })
     }
 }

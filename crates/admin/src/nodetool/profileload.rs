@@ -129,7 +129,7 @@ impl Args {
 /// A refusal of the node as a line without the hint to `nodetool help`, as Cassandra prints it.
 fn told(error: AdminError) -> VerbError {
     match error {
-        AdminError::Invalid(text) => VerbError::Told { text: format!("{text}\n"), code: 1 },
+        AdminError::Invalid(text) => VerbError::Failed { text: format!("{text}\n"), code: 1 },
         other => other.into(),
     }
 }

@@ -140,7 +140,7 @@ impl Args {
 }
 
 fn failed(message: &str) -> Outcome {
-    Err(VerbError::Told { text: format!("error: {message}\n"), code: EXIT_FAILURE })
+    Err(VerbError::Failed { text: format!("error: {message}\n"), code: EXIT_FAILURE })
 }
 
 /// Begins a repair and prints its events until it has ended.

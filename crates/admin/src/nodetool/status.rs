@@ -50,7 +50,7 @@ pub(super) fn check_keyspace(keyspace: Option<&str>, context: &mut Context<'_>) 
     match keyspace {
         Some(keyspace) if !context.api.ask(&GetKeyspaces {})?.iter().any(|known| known.name == keyspace) => {
             writeln!(context.out, "\nError: The keyspace {keyspace}, does not exist")?;
-            Err(VerbError::Told { text: String::new(), code: EXIT_USAGE })
+            Err(VerbError::Failed { text: String::new(), code: EXIT_USAGE })
         }
         _ => Ok(()),
     }

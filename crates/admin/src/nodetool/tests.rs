@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::fake::{FakeNode, fake};
-use crate::verb::Operated;
+use crate::verb::LocalAdminApi;
 use crate::verbs::{
     EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, ReadRepairCounts, RingInfo, SnapshotInfo,
     StreamSessionInfo, StreamWayInfo,
@@ -28,13 +28,13 @@ mod rings;
 mod settings;
 
 /// Runs a command line; gives exit code and both outputs together.
-fn run_on(node: &Arc<Operated<FakeNode>>, line: &str) -> (u8, String) {
+fn run_on(node: &Arc<LocalAdminApi<FakeNode>>, line: &str) -> (u8, String) {
     let known = |address: IpAddr| (address == IpAddr::from([10, 0, 0, 2])).then(|| "two.example".to_owned());
     run_knowing(node, line, &known)
 }
 
 /// As [`run_on`], where hosts have these names.
-fn run_knowing(node: &Arc<Operated<FakeNode>>, line: &str, host_name: HostName<'_>) -> (u8, String) {
+fn run_knowing(node: &Arc<LocalAdminApi<FakeNode>>, line: &str, host_name: HostName<'_>) -> (u8, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let connect = |_: NodeAddress| Ok(Box::new(Arc::clone(node)) as Box<dyn AdminApi>);

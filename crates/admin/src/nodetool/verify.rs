@@ -45,7 +45,7 @@ impl Args {
         };
         if let Some(line) = refused {
             writeln!(context.out, "{line}")?;
-            return Err(VerbError::Told { text: String::new(), code: EXIT_USAGE });
+            return Err(VerbError::Failed { text: String::new(), code: EXIT_USAGE });
         }
         let work = SSTableWork::Verify {
             extended: self.extended_verify,

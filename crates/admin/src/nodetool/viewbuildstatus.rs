@@ -33,6 +33,6 @@ impl Args {
             table.add([&node.host, &node.status]);
         }
         table.print(context.out)?;
-        Err(VerbError::Told { text: String::new(), code: 1 })
+        Err(VerbError::Failed { text: String::new(), code: 1 })
     }
 }

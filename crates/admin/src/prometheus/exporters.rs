@@ -107,7 +107,7 @@ impl Figures {
 
 /// A figure of a table: its MBean, then its name for cassandra-exporter and for MCAC (empty: the
 /// exporter has no such name), its kind, and the figure.
-struct Of {
+struct TableFigure {
     mbean: &'static str,
     /// The MBean is a counter, whose name ends in `_count` for jmx_exporter.
     counts: bool,
@@ -122,11 +122,11 @@ const fn of(
     instaclustr: &'static str,
     mcac: &'static str,
     figure: fn(&TableStats) -> f64,
-) -> Of {
-    Of { mbean, counts, instaclustr, mcac, figure }
+) -> TableFigure {
+    TableFigure { mbean, counts, instaclustr, mcac, figure }
 }
 
-const TABLES: &[Of] = &[
+const TABLES: &[TableFigure] = &[
     of("livesstablecount", false, "live_sstables", "live_ss_table_count", |t| t.sstable_count as f64),
     of("livediskspaceused", true, "live_disk_space_bytes", "live_disk_space_used_total", |t| t.space_used_live as f64),
     of("totaldiskspaceused", true, "disk_space_bytes", "total_disk_space_used_total", |t| t.space_used_total as f64),

@@ -181,7 +181,7 @@ impl Store for Cloud {
             true => Some(self.runtime.block_on(store.put_multipart(&path)).map_err(wrong(key))?),
             false => None,
         };
-        Ok(Box::new(Sending {
+        Ok(Box::new(CloudUpload {
             runtime: Arc::clone(&self.runtime),
             store,
             key: key.to_owned(),
@@ -196,7 +196,7 @@ impl Store for Cloud {
     fn open(&self, key: &str) -> Result<Box<dyn Download>> {
         let path = self.path(key)?;
         let object = self.runtime.block_on(self.store.head(&path)).map_err(wrong(key))?;
-        Ok(Box::new(Getting {
+        Ok(Box::new(CloudDownload {
             runtime: Arc::clone(&self.runtime),
             store: Arc::clone(&self.store),
             path,
@@ -210,7 +210,7 @@ impl Store for Cloud {
     }
 }
 
-struct Sending {
+struct CloudUpload {
     runtime: Arc<Runtime>,
     store: Arc<dyn ObjectStore>,
     key: String,
@@ -224,7 +224,7 @@ struct Sending {
     running: VecDeque<JoinHandle<object_store::Result<()>>>,
 }
 
-impl Sending {
+impl CloudUpload {
     /// Waits until at most `left` parts are on their way.
     fn wait(&mut self, left: usize) -> Result<()> {
         while self.running.len() > left {
@@ -245,7 +245,7 @@ impl Sending {
     }
 }
 
-impl Upload for Sending {
+impl Upload for CloudUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let mut left = bytes;
         while !left.is_empty() {
@@ -278,7 +278,7 @@ impl Upload for Sending {
     }
 }
 
-impl Drop for Sending {
+impl Drop for CloudUpload {
     fn drop(&mut self) {
         for part in self.running.drain(..) {
             part.abort();
@@ -290,7 +290,7 @@ impl Drop for Sending {
     }
 }
 
-struct Getting {
+struct CloudDownload {
     runtime: Arc<Runtime>,
     store: Arc<dyn ObjectStore>,
     path: Path,
@@ -307,7 +307,7 @@ struct Getting {
     range_end: u64,
 }
 
-impl Getting {
+impl CloudDownload {
     /// Asks for the next range. All ranges are of the object as it was when it was opened.
     fn begin_range(&mut self) -> Result<()> {
         self.range_end = self.size.min(self.offset + RANGE_SIZE);
@@ -322,7 +322,7 @@ impl Getting {
     }
 }
 
-impl Download for Getting {
+impl Download for CloudDownload {
     fn read(&mut self) -> Result<Vec<u8>> {
         while self.offset < self.size {
             if self.offset == self.range_end {
@@ -352,7 +352,7 @@ mod tests {
     use object_store::memory::InMemory;
 
     use super::*;
-    use crate::store::bring_bytes;
+    use crate::store::upload_bytes;
 
     fn cloud() -> Cloud {
         Cloud::with_client(Arc::new(InMemory::new()), Path::default(), "memory://").expect("a runtime")
@@ -372,7 +372,7 @@ mod tests {
         let range = usize::try_from(RANGE_SIZE).expect("it fits");
         for size in [0, 1, range, range + 1, 2 * range] {
             let content: Vec<u8> = (0..size).map(|place| (place % 251) as u8).collect();
-            bring_bytes(&cloud, "nodes/a", &content).expect("memory takes all");
+            upload_bytes(&cloud, "nodes/a", &content).expect("memory takes all");
             let mut download = cloud.open("nodes/a").expect("it is there");
             let (mut read, mut pieces) = (Vec::new(), 0);
             loop {
@@ -393,10 +393,10 @@ mod tests {
     fn an_object_that_changes_between_two_ranges_is_refused() {
         let cloud = cloud();
         let size = usize::try_from(RANGE_SIZE).expect("it fits") + 1;
-        bring_bytes(&cloud, "nodes/a", &vec![1; size]).expect("memory takes all");
+        upload_bytes(&cloud, "nodes/a", &vec![1; size]).expect("memory takes all");
         let mut download = cloud.open("nodes/a").expect("it is there");
         assert!(!download.read().expect("the first range").is_empty());
-        bring_bytes(&cloud, "nodes/a", &vec![2; size]).expect("memory takes all");
+        upload_bytes(&cloud, "nodes/a", &vec![2; size]).expect("memory takes all");
         assert!(download.read().expect_err("another object").contains("was changed while it was read"));
     }
 

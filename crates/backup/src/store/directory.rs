@@ -2,7 +2,7 @@
 //!
 //! An object is written beside its name, synced and renamed; the file of an upload that was given
 //! up stays as `NAME.part` until the next upload of the object. Two uploads of one object at a time
-//! would write into one file, so a program that brings the objects of a node holds a lock
+//! would write into one file, so a program that uploads the objects of a node holds a lock
 //! ([`HOLD`]).
 
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ impl Store for Directory {
         let mut found = Vec::new();
         // a directory that cannot be read is not one that is not there: a restore would take the
         // archive for one without earlier restores, and a list would have no backups
-        let there = self.env.disk.list_dir_if_there(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let there = self.env.disk.list_dir_if_exists(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         if there.is_some() {
             self.walk(prefix, 0, &mut found)?;
         }
@@ -87,14 +87,14 @@ impl Store for Directory {
         self.env.disk.create_dir_durable(above).map_err(wrong)?;
         let part = self.root.join(format!("{key}{PART}"));
         let file = self.env.disk.create(&part).map_err(wrong)?;
-        Ok(Box::new(Writing { env: self.env.clone(), file, part, path }))
+        Ok(Box::new(FileUpload { env: self.env.clone(), file, part, path }))
     }
 
     fn open(&self, key: &str) -> Result<Box<dyn Download>> {
         let path = self.path(key)?;
         let file = self.env.disk.open_read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         file.advise_sequential();
-        Ok(Box::new(Reading { file, path, offset: 0 }))
+        Ok(Box::new(FileDownload { file, path, offset: 0 }))
     }
 
     fn hold(&self, prefix: &str) -> Result<Option<Box<dyn Lock>>> {
@@ -112,14 +112,14 @@ impl Store for Directory {
     }
 }
 
-struct Writing {
+struct FileUpload {
     env: Env,
     file: Box<dyn WriteFile>,
     part: PathBuf,
     path: PathBuf,
 }
 
-impl Upload for Writing {
+impl Upload for FileUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(|error| format!("{}: {error}", self.part.display()))
     }
@@ -133,13 +133,13 @@ impl Upload for Writing {
     }
 }
 
-struct Reading {
+struct FileDownload {
     file: Arc<dyn ReadFile>,
     path: PathBuf,
     offset: u64,
 }
 
-impl Download for Reading {
+impl Download for FileDownload {
     fn read(&mut self) -> Result<Vec<u8>> {
         let left = self.file.len() - self.offset;
         let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_SIZE)];

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use env::defects::{Defect, is_on};
-use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring, Shortage};
+use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring, InsufficientReplicas};
 use types::Consistency;
 
 use crate::dynamic_snitch::Scores;
@@ -32,7 +32,7 @@ pub(crate) struct Contacts {
     pub spare: Vec<Contact>,
     /// Too few replicas are up: nobody is asked, and a read that comes here is refused. None: there
     /// are enough.
-    pub shortage: Option<Shortage>,
+    pub shortage: Option<InsufficientReplicas>,
     /// False: nobody has been chosen yet ([`Self::unplanned`]).
     pub is_planned: bool,
 }
@@ -76,7 +76,7 @@ impl Contacts {
     }
 
     /// The contacts for tokens of which too few replicas are up.
-    pub fn too_few(shortage: Shortage) -> Self {
+    pub fn too_few(shortage: InsufficientReplicas) -> Self {
         Self { asked: Vec::new(), spare: Vec::new(), shortage: Some(shortage), is_planned: true }
     }
 

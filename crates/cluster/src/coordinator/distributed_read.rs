@@ -34,12 +34,12 @@ use std::time::Duration;
 
 use env::Instant;
 use futures_util::future::join_all;
-use internode::payload::read_answer::Wanted;
+use internode::payload::read_answer::AnswerKind;
 use membership::Messenger;
 use rows::command::TraceSink;
 use rows::replicas::FurtherRead;
 use rows::{Build, BuildError, BuildResult, ReadError, WantedRows};
-use stdx::Taken;
+use stdx::ByteReservation;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use first_answers::FirstAnswers;
@@ -206,7 +206,7 @@ impl DistributedRead<'_> {
     /// their share. Its answers so far have `size` bytes: they are few, and not counted before.
     /// Afterwards the read waits for nothing but other nodes and threads, so reads that are counted
     /// never wait for each other.
-    async fn enter<E>(&self, room: &ResultRoom, size: usize) -> Result<Taken, FailedRead<E>> {
+    async fn enter<E>(&self, room: &ResultRoom, size: usize) -> Result<ByteReservation, FailedRead<E>> {
         let env = &self.node.env;
         let entered = async {
             loop {
@@ -241,7 +241,7 @@ impl DistributedRead<'_> {
         parts: &mut Vec<PartRead>,
         missing: Missing,
         window: &mut usize,
-        taken: &mut Option<Taken>,
+        taken: &mut Option<ByteReservation>,
     ) -> Result<usize, FailedRead<E>> {
         match missing {
             Missing::Part(next) => {
@@ -278,7 +278,7 @@ impl DistributedRead<'_> {
         &self,
         parts: Arc<Vec<PartRead>>,
         mut window: usize,
-        mut taken: Option<Taken>,
+        mut taken: Option<ByteReservation>,
         figures: &ReadFigures,
         build: Arc<B>,
     ) -> Result<B::Built, FailedRead<B::Error>> {
@@ -356,7 +356,7 @@ impl DistributedRead<'_> {
         let asking = open.iter().filter_map(|(lack, command)| {
             let question = asked.question(command.as_ref()?);
             let (contact, sent) = (contact(lack), Arc::clone(&question));
-            Some(async move { (question, self.ask(contact, &sent, Wanted::Data).await) })
+            Some(async move { (question, self.ask(contact, &sent, AnswerKind::Data).await) })
         });
         let block_for = count(asked.replicas.len());
         let failed = |received, failures: Vec<ReplicaFailure>| {

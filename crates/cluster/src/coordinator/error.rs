@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use ring::{ReplicationError, Shortage};
+use ring::{ReplicationError, InsufficientReplicas};
 use types::{Consistency, ReplicaFailure, WriteKind};
 
 use crate::coordinator::write_answers::WriteAnswers;
@@ -17,7 +17,7 @@ pub enum RequestError {
         /// The level that the client asked for.
         level: Consistency,
         /// The number of replicas that the level needs, and of those that are up.
-        shortage: Shortage,
+        shortage: InsufficientReplicas,
     },
     /// The keyspace's replication is one that this node cannot place; nothing was sent.
     Unplaced {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use env::rare::{Rare, happens};
-use internode::payload::kept::Kept;
+use internode::payload::buffered_rows::BufferedRows;
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::data_stream;
 use rows::command::RingBound;
@@ -268,7 +268,7 @@ pub(super) enum Data {
     /// The data as it came from another node.
     Encoded(Bytes),
     /// The rows as this node has read them for itself.
-    Kept(Kept),
+    Kept(BufferedRows),
 }
 
 impl Default for Data {

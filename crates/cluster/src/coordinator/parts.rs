@@ -1,7 +1,7 @@
 //! The parts of a read that have replicas of their own: each partition that is named by its key,
 //! and each stretch of a range whose tokens have the same replicas.
 
-use ring::{Placement, ReplicaPlan, Ring, Shortage};
+use ring::{Placement, ReplicaPlan, Ring, InsufficientReplicas};
 use rows::command::RingBound;
 use rows::{PartitionRange, ReadCommand};
 use types::{Consistency, Token};
@@ -99,7 +99,7 @@ impl Planner<'_> {
         bounded.collect()
     }
 
-    fn contacts_of_range(&self, plan: Result<ReplicaPlan, Shortage>) -> Contacts {
+    fn contacts_of_range(&self, plan: Result<ReplicaPlan, InsufficientReplicas>) -> Contacts {
         let mut contacts = match plan {
             Ok(plan) => Contacts::of(self.ring, &self.placement.replication, &plan, self.scores),
             Err(shortage) => Contacts::too_few(shortage),

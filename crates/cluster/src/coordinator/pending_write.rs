@@ -1,9 +1,9 @@
 //! A mutation on its way to its replicas: which have it, which do not, and which get a hint.
 //!
 //! Shared by the request that waits ([`super::acknowledgement`]) and by membership, which tells of
-//! each peer once ([`membership::Asker`]). The request may be over long before the last peer has
-//! answered: a peer that fails or does not answer in time gets its hint all the same. Agrees in
-//! role with `org.apache.cassandra.service.AbstractWriteResponseHandler`.
+//! each peer once ([`membership::RequestCallback`]). The request may be over long before
+//! the last peer has answered: a peer that fails or does not answer in time gets its hint all
+//! the same. Agrees in role with `org.apache.cassandra.service.AbstractWriteResponseHandler`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,9 +11,9 @@ use std::task::{Context, Waker};
 
 use internode::payload::simple::Truncated;
 use internode::{Envelope, Verb};
-use membership::{Asker, KeptBytes, Unanswered};
+use membership::{RequestCallback, KeptBytes, RequestFailure};
 use ring::{EndpointId, Ring};
-use stdx::{Share, Taken};
+use stdx::{ByteBudget, ByteReservation};
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::write_answers::{WriteAnswers, AnswerScope, Progress};
@@ -49,7 +49,7 @@ struct State {
     lacks_hint: bool,
     /// The bytes of the mutation, counted while a peer is unheard of. None: the mutation was not
     /// sent yet, there is no peer, or all are heard of.
-    kept: Option<Taken>,
+    kept: Option<ByteReservation>,
     /// The task that waits for the answers; None: no task waits yet.
     waker: Option<Waker>,
     /// The task that waits until no peer is left; None: no task waits for that.
@@ -99,7 +99,7 @@ impl PendingWrite {
 
     /// Called when the mutation is about to be sent: its bytes count once until every peer has
     /// answered or failed.
-    pub fn keep(&self, share: &Arc<Share>) -> KeptBytes {
+    pub fn keep(&self, share: &Arc<ByteBudget>) -> KeptBytes {
         let bytes = self.hintable.as_ref().map_or(0, Hintable::size);
         let mut state = self.state();
         assert!(state.kept.is_none(), "the bytes of a mutation are counted once");
@@ -264,8 +264,8 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-impl Asker for PendingWrite {
-    fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
+impl RequestCallback for PendingWrite {
+    fn on_outcome(&self, peer: SocketAddr, answer: Result<Envelope, RequestFailure>) {
         let Some(from) = self.peers().find(|id| self.ring.endpoint(*id).address == peer) else { return };
         match answer {
             Ok(message) => self.count(from, result_of(&message)),
@@ -274,7 +274,7 @@ impl Asker for PendingWrite {
                 self.hint(from);
                 let reason = match why {
                     // as Cassandra tells of a message that found no room in its queue
-                    Unanswered::Refused => FailureReason::Timeout,
+                    RequestFailure::Refused => FailureReason::Timeout,
                     other => other.reason(),
                 };
                 self.count(from, Err(reason));

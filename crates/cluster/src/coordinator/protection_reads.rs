@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use internode::payload::read_answer::Wanted;
+use internode::payload::read_answer::AnswerKind;
 use internode::payload::read_request::ReadRequest as Question;
 use rows::replicas::Answers;
 use rows::{PartitionStream, ReadCommand, ReadError};
@@ -95,7 +95,7 @@ impl DistributedRead<'_> {
         replicas: usize,
     ) -> Result<(Box<dyn PartitionStream>, usize), FailedRead<E>> {
         let question = Arc::new(Question::of(command));
-        let (_, reply) = self.ask(contact, &question, Wanted::Data).await;
+        let (_, reply) = self.ask(contact, &question, AnswerKind::Data).await;
         let failed = |reason| self.lacking(replicas, vec![ReplicaFailure { endpoint: contact.address, reason }]);
         let data = reply.map_err(failed)?.data.unwrap_or_default();
         Ok((data.stream(&question), data.size()))

@@ -3,7 +3,7 @@
 //! Where this node has them all, one stream of its own gives the whole range. Otherwise
 //! [`super::parts`] splits it.
 
-use ring::{Placement, Ring, Shortage};
+use ring::{Placement, Ring, InsufficientReplicas};
 use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};
@@ -16,7 +16,7 @@ pub(super) fn block_for(
     placement: &Placement,
     range: &PartitionRange,
     level: Consistency,
-) -> Result<u32, Shortage> {
+) -> Result<u32, InsufficientReplicas> {
     let (start, end) = tokens(range);
     if start >= end {
         // nothing can be in the range, and plan_range would take it for the whole ring

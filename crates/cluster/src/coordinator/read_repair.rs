@@ -196,7 +196,7 @@ impl DistributedRead<'_> {
             let mut payload = Vec::new();
             encode_mutation(&mut payload, &mutation);
             let parameters = traces::parameters(self.trace.as_deref());
-            let request = Request { parameters, ..Request::new(Verb::ReadRepairReq, payload, rest).silent() };
+            let request = Request { parameters, ..Request::new(Verb::ReadRepairReq, payload, rest).without_failure_response() };
             self.tell_trace(|| format!("Sending read-repair-mutation to /{}", contact.address));
             return self.messenger.request(contact.address, request).await.is_ok();
         }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use env::Instant;
 use internode::Verb;
 use internode::payload::simple::Truncation;
-use membership::{Asker, Request};
-use ring::{EndpointId, Shortage};
+use membership::{RequestCallback, Request};
+use ring::{EndpointId, InsufficientReplicas};
 use schema::TableMetadata;
 use storage::StorageError;
 use tokio::sync::OwnedSemaphorePermit;
@@ -94,7 +94,7 @@ impl Node {
             node.end_repairs_of(&stores);
             Ok::<_, WriteError>(())
         };
-        let truncation = self.env.to_its_end("truncate", truncation);
+        let truncation = self.env.run_to_completion("truncate", truncation);
         within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
@@ -109,13 +109,13 @@ impl Node {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let (required, alive) = (count(endpoints.len()), count(endpoints.iter().filter(|one| one.is_up).count()));
         if alive < required {
-            return Err(RequestError::Unavailable { level, shortage: Shortage { required, alive } });
+            return Err(RequestError::Unavailable { level, shortage: InsufficientReplicas { required, alive } });
         }
         let answers =
             WriteAnswers { block_for: required, outstanding: required, ..WriteAnswers::of_one(level, WriteKind::Simple) };
         let replicas = (0..required).map(|id| (EndpointId(id), AnswerScope::All)).collect();
         let sent = Arc::new(PendingWrite::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
-        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;
         let (begun, timeout) = (self.env.now(), self.timeouts().truncate);
         // before the others are asked: once they are, this node truncates too, whoever waits
         let turn = self.turn_to_truncate().await.map_err(|cause| RequestError::of_write(cause, answers.clone()))?;
@@ -123,7 +123,7 @@ impl Node {
         let payload = truncation.encode().map_err(|_| RequestError::of_write(WriteError::Peers, answers))?;
         let request = Request::new(Verb::TruncateReq, payload, timeout);
         for peer in sent.peers() {
-            others.messenger.ask(others.ring.endpoint(peer).address, &[], request.clone(), &asker);
+            others.messenger.ask(others.ring.endpoint(peer).address, &[], request.clone(), &callback);
         }
         let truncated = self.truncate_in_turn(turn, begun, keyspace, table).await;
         ReplicaWait::new(&self.env, vec![sent], truncated.map(|()| None), begun, timeout).await

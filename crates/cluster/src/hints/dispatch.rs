@@ -23,14 +23,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use futures_util::future::join_all;
 use gossip::{Peer, Status};
 use hints::{Hint, HintError, HintFile, HostId, Page, Reader};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use sending::Pace;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -49,7 +49,7 @@ pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
     let (stop, stopped) = oneshot::channel();
     let (env, node) = (node.env.clone(), Arc::downgrade(node));
     let tasks = Arc::clone(&env.tasks);
-    let make: MakeLocal = Box::new(move || {
+    let make: LocalFutureFactory = Box::new(move || {
         let rounds = async move {
             tokio::select! {
                 _ = stopped => {}
@@ -276,8 +276,8 @@ impl Node {
             let answer = answer.await;
             match &answer {
                 Ok(_) => figures.succeeded.add(1),
-                Err(Unanswered::TimedOut) => figures.timed_out.add(1),
-                Err(Unanswered::Failed(_) | Unanswered::Refused) => figures.failed.add(1),
+                Err(RequestFailure::TimedOut) => figures.timed_out.add(1),
+                Err(RequestFailure::Failed(_) | RequestFailure::Refused) => figures.failed.add(1),
             }
             match answer {
                 Ok(_) => drop(file.taken.insert(place)),

@@ -70,10 +70,10 @@ pub fn reload_seeds(node: &Node) -> Option<Vec<SocketAddr>> {
 fn single_node_state(node: &Node) -> EndpointState {
     let version = node.engine.options.sstable_version;
     let versions = format!("{}-{}", version.format().name(), version.name());
-    let introduction = node.introduction(MessagingVersion::V13, versions);
+    let local_states = node.local_states(MessagingVersion::V13, versions);
     let mut local = Local::new(i32::try_from(node.identity.generation).unwrap_or(i32::MAX));
-    introduction.set(&mut local);
-    introduction.set_normal(&mut local);
+    local_states.set(&mut local);
+    local_states.set_normal(&mut local);
     local.set(ApplicationState::Load, load(&node.engine));
     local.set(ApplicationState::RpcReady, "true");
     local.state().clone()
@@ -100,13 +100,13 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
         _ => {}
     }
     let Some(membership) = node.membership() else { return Ok(()) };
-    match (active, node.membership_state.introduction.get()) {
-        (true, Some(introduction)) => {
+    match (active, node.membership_state.local_states.get()) {
+        (true, Some(local_states)) => {
             tracing::warn!("gossip is begun by the operator");
             // the tokens that the node has now: it may have moved
             let tokens = node.ring().local().tokens.iter().map(|token| token.0).collect();
-            let introduction = membership::Introduction { tokens, ..introduction.clone() };
-            membership.start_gossip(&introduction, is_ready);
+            let local_states = membership::LocalApplicationStates { tokens, ..local_states.clone() };
+            membership.start_gossip(&local_states, is_ready);
         }
         (true, None) => {}
         (false, _) => {

@@ -84,7 +84,7 @@ fn take_flushed(engine: &Engine, name: &str, stores: &[Arc<TableStore>], from: u
 fn refuse_taken(engine: &Engine, store: &TableStore, name: &str) -> Result<()> {
     for directory in &store.directories {
         let above = directory.join(layout::SNAPSHOTS);
-        let entries = engine.env.disk.list_dir_if_there(&above);
+        let entries = engine.env.disk.list_dir_if_exists(&above);
         let entries = entries.map_err(|error| failed(format!("{}: {error}", above.display())))?;
         if entries.into_iter().flatten().any(|entry| entry.is_dir && entry.name == name) {
             return Err(failed(format!("Snapshot {name} already exists.")));

@@ -8,7 +8,7 @@ use internode::Verb;
 use internode::payload::counter::CounterMutation;
 use internode::payload::paxos::{Ballot, Commit};
 use internode::payload::read_request::ReadRequest;
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use rows::Mutation;
 use rows::codec::encode_mutation;
 use types::{Consistency, FailureReason, Token};
@@ -30,7 +30,7 @@ fn ring(seed: u64) -> (SimRing, [i32; 2]) {
 }
 
 /// The answer of the second node to the first.
-fn ask(ring: &SimRing, verb: Verb, payload: Vec<u8>) -> Result<(), Unanswered> {
+fn ask(ring: &SimRing, verb: Verb, payload: Vec<u8>) -> Result<(), RequestFailure> {
     let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let request = Request::new(verb, payload, Duration::from_secs(5));
     ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
@@ -44,7 +44,7 @@ fn encoded(mutation: &Mutation) -> Vec<u8> {
 
 /// A write, a read, an increment and a prepare of Paxos for the key `k`, as the second node answers
 /// them.
-fn answers(ring: &SimRing, k: i32) -> [Result<(), Unanswered>; 4] {
+fn answers(ring: &SimRing, k: i32) -> [Result<(), RequestFailure>; 4] {
     let row = ring.row("ks", k, 1, 5, 1_000);
     let read = ReadRequest::of(&ring.select_key("ks", k));
     let mutation = Bytes::from(encoded(&ring.increment("ks", k, 1, 1_000)));
@@ -77,9 +77,9 @@ fn requests_for_tokens_of_others_are_counted_and_refused_where_asked() {
         !here.placement("ks").expect("placed").natural(token).contains(&here.local_id())
     });
     let other = other.expect("some key");
-    let failed = Err(Unanswered::Failed(FailureReason::Unknown));
+    let failed = Err(RequestFailure::Failed(FailureReason::Unknown));
     // a read is dropped, as Cassandra does: nobody answers it
-    assert_eq!(answers(&ring, other), [failed, Err(Unanswered::TimedOut), failed, failed]);
+    assert_eq!(answers(&ring, other), [failed, Err(RequestFailure::TimedOut), failed, failed]);
     assert_eq!(ring.stored(1, "ks", other), [], "a refused write leaves nothing");
     assert_eq!(node.out_of_range_counts()["ks"], [2, 4, 2]);
     // tokens of its own are served, and not counted

@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gossip::Absence;
-use membership::Introduction;
+use membership::LocalApplicationStates;
 use ring::Ring;
 use ring::primary::Ranges;
-use ring::relocation::{Choice, NoSource, subtract};
+use ring::relocation::{SourceChoice, NoSource, subtract};
 use schema::system::is_system_keyspace;
 
 use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
@@ -73,7 +73,7 @@ pub(crate) fn joining_status(settings: MovementSettings, own: SocketAddr, first_
 
 /// A node on its way in.
 struct Joining<'a> {
-    introduction: &'a Introduction,
+    local_states: &'a LocalApplicationStates,
     /// The status that it tells.
     status: String,
     settings: MovementSettings,
@@ -91,7 +91,7 @@ impl Node {
     /// joins.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
-        introduction: &Introduction,
+        local_states: &LocalApplicationStates,
         is_resumed: bool,
     ) -> Result<(), String> {
         let settings = self.membership_state.movements.settings();
@@ -105,9 +105,9 @@ impl Node {
             let why = "no node of the ring has given its schema: what this one has to fetch is not known";
             return Err(why.to_owned());
         }
-        let first = introduction.tokens.first().copied().unwrap_or_default();
+        let first = local_states.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);
-        let joining = Joining { introduction, status, settings };
+        let joining = Joining { local_states, status, settings };
         let mut is_resumed = is_resumed;
         if settings.replaces.is_none() && !self.has_keyspaces_of_users() {
             // the nodes of a new ring may come at the same time, and none waits for another
@@ -156,7 +156,7 @@ impl Node {
         let absence = if is_resumed { self.absence() } else { None };
         match (is_resumed, absence) {
             // what has come is complete: nobody can have forgotten this node since
-            (true, None) => self.announce(|local| joining.introduction.set_joining(local, &joining.status)),
+            (true, None) => self.announce(|local| joining.local_states.set_joining(local, &joining.status)),
             (true, Some(absence)) => self.announce_join_again(joining, &absence).await?,
             (false, _) => self.restart_join(joining)?,
         }
@@ -197,7 +197,7 @@ impl Node {
     /// Tells the others that this node joins, and watches from then on whether they may have
     /// forgotten it.
     fn announce_join(&self, joining: &Joining<'_>) {
-        self.announce(|local| joining.introduction.set_joining(local, &joining.status));
+        self.announce(|local| joining.local_states.set_joining(local, &joining.status));
         if let Some(messenger) = self.messenger() {
             messenger.with_gossip(|gossip| gossip.watch_presence(now(self)));
         }
@@ -387,7 +387,7 @@ impl Node {
         let strict = settings.is_consistent && settings.replaces.is_none();
         let replaced = settings.replaces;
         let may_give = |endpoint: &ring::Endpoint| Some(endpoint.address) != replaced;
-        let choice = Choice { strict, may_give: &may_give };
+        let choice = SourceChoice { strict, may_give: &may_give };
         let (mut exchange, mut asked) = (MovementStreams::default(), Vec::new());
         for (keyspace, placement) in self.shared_keyspaces(&ring)? {
             // for its own ring, too, a node that hibernates has its tokens already

@@ -8,8 +8,9 @@
 //! ring are this node's.
 //! Refused while this node is about to get ranges (what has come for them would go), and while it
 //! is no member, leaves or moves (its ranges are none, or other ones in a moment). For a while
-//! after another node has taken ranges over, writes of them still come here ([`ring::Former`]); a
-//! cleanup waits for the end of that, so that it removes these writes too.
+//! after another node has taken ranges over, writes of them still come here
+//! ([`ring::FormerTokens`]); a cleanup waits for the end of that, so that it removes these
+//! writes too.
 //! `org.apache.cassandra.service.StorageService.forceKeyspaceCleanup`,
 //! `db.compaction.CompactionManager.performCleanup`.
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use internode::payload::gossip::ApplicationState;
-use membership::Introduction;
+use membership::LocalApplicationStates;
 use ring::primary::Ranges;
 use ring::relocation::{Flows, subtract};
 use ring::{EndpointId, Replication, Ring, State};
@@ -50,7 +50,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     if mode == Mode::Decommissioned {
         return Ok(());
     }
-    let Some(introduction) = node.membership_state.introduction.get().filter(|_| node.membership().is_some()) else {
+    let Some(local_states) = node.membership_state.local_states.get().filter(|_| node.membership().is_some()) else {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
     node.refuse_without_gossip().map_err(OperationError::Failed)?;
@@ -73,11 +73,11 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         if severity > 0.0 {
             local.set(ApplicationState::Severity, format!("{severity:?}"));
         }
-        introduction.set_status(local, &format!("LEAVING,{first}"));
+        local_states.set_status(local, &format!("LEAVING,{first}"));
     });
     node.wait_until_known().await;
     if !is_forced && let Err(why) = node.check_precedence(&asked()).await {
-        stay(node, introduction, severity);
+        stay(node, local_states, severity);
         return refused(why);
     }
     let unbootstrapped = unbootstrap(node).await;
@@ -91,7 +91,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         return Err(OperationError::Failed(format!("Error while decommissioning node: {why}")));
     }
     let expiry = node.env.clock.now_micros() / 1000 + i64::try_from(gossip::options::FORGET.as_millis()).unwrap_or(0);
-    node.announce(|local| introduction.set_status(local, &format!("LEFT,{first},{expiry}")));
+    node.announce(|local| local_states.set_status(local, &format!("LEFT,{first},{expiry}")));
     node.wait_until_known().await;
     movements.set_mode(Mode::Decommissioned);
     node.stop_membership().await;
@@ -100,14 +100,14 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
 
 /// Tells the others again that this node is a member, with the tokens that it has now: it may have
 /// moved since it introduced itself.
-fn stay(node: &Node, introduction: &Introduction, severity: f64) {
+fn stay(node: &Node, local_states: &LocalApplicationStates, severity: f64) {
     let tokens = node.ring().local().tokens.iter().map(|token| token.0).collect();
-    let introduction = Introduction { tokens, ..introduction.clone() };
+    let local_states = LocalApplicationStates { tokens, ..local_states.clone() };
     node.announce(|local| {
         if severity > 0.0 {
             local.set(ApplicationState::Severity, "0.0");
         }
-        introduction.set_normal(local);
+        local_states.set_normal(local);
     });
     node.membership_state.movements.set_mode(Mode::Normal);
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ring::primary::Ranges;
-use ring::relocation::{Choice, encloses};
+use ring::relocation::{SourceChoice, encloses};
 use ring::{Endpoint, Ring};
 use types::Token;
 
@@ -62,7 +62,7 @@ pub async fn rebuild(node: &Arc<Node>, options: RebuildOptions) -> Result<()> {
             && (options.sources.is_empty() || options.sources.contains(&endpoint.address.ip()))
             && !(options.excludes_local_data_center && endpoint.data_center == here)
     };
-    let choice = Choice { strict: false, may_give: &may_give };
+    let choice = SourceChoice { strict: false, may_give: &may_give };
     let mut exchange = MovementStreams::default();
     let keyspaces = node.shared_keyspaces(&ring).map_err(OperationError::Failed)?;
     let is_wanted = |name: &String| options.keyspace.as_ref().is_none_or(|wanted| wanted == name);

@@ -10,7 +10,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ring::relocation::Choice;
+use ring::relocation::SourceChoice;
 use types::Token;
 
 use super::bootstrap::describe;
@@ -28,7 +28,7 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     let Ok(to) = token.parse().map(Token) else {
         return Err(OperationError::Invalid(format!("For input string: \"{token}\"")));
     };
-    let Some(introduction) = node.membership_state.introduction.get() else {
+    let Some(local_states) = node.membership_state.local_states.get() else {
         return Err(failed("this node is alone: it owns all tokens".to_owned()));
     };
     let mode = node.mode();
@@ -63,11 +63,11 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     refuse_left_out(node, &peers, |_| true).await.map_err(failed)?;
     let from = ring.local().tokens.first().map_or(0, |token| token.0);
     movements.set_mode(Mode::Moving);
-    node.announce(|local| introduction.set_status(local, &format!("MOVING,{}", to.0)));
+    node.announce(|local| local_states.set_status(local, &format!("MOVING,{}", to.0)));
     node.wait_until_known().await;
     let settle = |at: i64| {
-        let introduction = membership::Introduction { tokens: vec![at], ..introduction.clone() };
-        node.announce(|local| introduction.set_normal(local));
+        let local_states = membership::LocalApplicationStates { tokens: vec![at], ..local_states.clone() };
+        node.announce(|local| local_states.set_normal(local));
         movements.set_mode(Mode::Normal);
     };
     if let Err(why) = node.check_precedence(&asked).await {
@@ -105,7 +105,7 @@ async fn keep(node: &Node, from: i64, to: Token) -> std::result::Result<(), Stri
 async fn exchange(node: &Arc<Node>, to: Token) -> std::result::Result<(), String> {
     let ring = node.ring();
     let strict = node.membership_state.movements.settings().is_consistent;
-    let choice = Choice { strict, may_give: &|_| true };
+    let choice = SourceChoice { strict, may_give: &|_| true };
     let mut exchange = MovementStreams::default();
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let flows = ring.moving_flows(&placement, ring.local_id(), to, choice);

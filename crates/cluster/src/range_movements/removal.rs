@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use env::{Instant, MakeLocal};
+use env::{Instant, LocalFutureFactory};
 use gossip::{Gossip, Now, Peer, Status};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
@@ -362,7 +362,7 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     }
     tracing::info!(%endpoint, coordinator, "a node is being removed from the ring");
     let weak = Arc::downgrade(node);
-    let make: MakeLocal = Box::new(move || {
+    let make: LocalFutureFactory = Box::new(move || {
         Box::pin(async move {
             let Some(node) = weak.upgrade() else { return };
             // the caller has the lock of gossip, and a simulated thread runs before it is given

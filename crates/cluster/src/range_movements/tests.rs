@@ -15,7 +15,7 @@ mod schema_changes;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use env::sim::{ENOSPC, Fault, Op};
 use ring::State;
 use types::Consistency;
@@ -111,7 +111,7 @@ fn beside<F: Future<Output = ()> + 'static>(
     act: impl FnOnce(Arc<Node>) -> F + Send + 'static,
 ) {
     let node = Arc::clone(ring.node(machine));
-    let make: MakeLocal = Box::new(move || Box::pin(act(node)));
+    let make: LocalFutureFactory = Box::new(move || Box::pin(act(node)));
     drop(ring.world.env(machine).tasks.spawn_local_worker("movement", make));
 }
 

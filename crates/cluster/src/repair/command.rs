@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use internode::Verb;
 use internode::payload::repair::Prepare;
 use internode::payload::token_ranges::Tokens;
-use membership::Unanswered;
+use membership::RequestFailure;
 use schema::{TableKind, TableMetadata};
 use tokio::sync::Semaphore;
 
@@ -434,7 +434,7 @@ impl Command {
         for (to, told) in join_all(participants.iter().map(tell)).await {
             match told {
                 Ok(()) => {}
-                Err(Unanswered::TimedOut) => {
+                Err(RequestFailure::TimedOut) => {
                     return Err(CommandStop::Failed("Did not get replies from all endpoints.".to_owned()));
                 }
                 Err(_) => refused.push(format!("/{to}")),

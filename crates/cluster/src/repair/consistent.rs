@@ -317,7 +317,7 @@ pub(crate) async fn send_status(node: &Node, to: SocketAddr, id: SessionId) {
     }
     let status = Status { session: id, state }.encode();
     if let Some(messenger) = node.messenger() {
-        messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).silent());
+        messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).without_failure_response());
     }
 }
 

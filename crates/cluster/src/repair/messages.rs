@@ -14,7 +14,7 @@ use bytes::Bytes;
 use env::Instant;
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use tokio::sync::oneshot;
 
 use crate::node::Node;
@@ -110,7 +110,7 @@ impl Node {
         to: SocketAddr,
         verb: Verb,
         payload: impl Into<Bytes>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), RequestFailure> {
         self.tell_repair_of(None, to, verb, payload).await
     }
 
@@ -121,20 +121,20 @@ impl Node {
         to: SocketAddr,
         verb: Verb,
         payload: impl Into<Bytes>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), RequestFailure> {
         let parameters = parameters_of_repair(command.and_then(Command::traced));
         let payload = payload.into();
         let life = if verb == Verb::ValidationRsp { TREES_LIFE } else { self.repair_request_timeout() };
         let mut attempt = 1;
         loop {
-            let Some(messenger) = self.messenger() else { return Err(Unanswered::Refused) };
+            let Some(messenger) = self.messenger() else { return Err(RequestFailure::Refused) };
             match messenger
                 .request(to, Request { parameters: parameters.clone(), ..Request::new(verb, payload.clone(), life) })
                 .await
             {
                 Ok(_) => return Ok(()),
                 // the other node knows better
-                Err(failed @ Unanswered::Failed(_)) => return Err(failed),
+                Err(failed @ RequestFailure::Failed(_)) => return Err(failed),
                 Err(unanswered) if attempt == ATTEMPTS || !is_up(self, to) => return Err(unanswered),
                 Err(_) => {}
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use env::{LocalFuture, MakeLocal};
+use env::{LocalFuture, LocalFutureFactory};
 use internode::payload::repair::SessionId;
 use streaming::Operation;
 use tokio::sync::mpsc;
@@ -53,12 +53,12 @@ impl Node {
         &self,
         make: impl FnOnce() -> F + Send + 'static,
     ) -> bool {
-        let make: MakeLocal = Box::new(move || Box::pin(make()));
+        let make: LocalFutureFactory = Box::new(move || Box::pin(make()));
         self.repairs.worker.get().is_some_and(|worker| worker.try_send(make).is_ok())
     }
 }
 
-async fn run(node: Weak<Node>, mut given: mpsc::Receiver<MakeLocal>) {
+async fn run(node: Weak<Node>, mut given: mpsc::Receiver<LocalFutureFactory>) {
     tokio::task::spawn_local(look_after(Weak::clone(&node)));
     tokio::task::spawn_local(schedule_task::run(node));
     while let Some(make) = given.recv().await {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted, answer_of};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind, answer_of};
 use internode::payload::read_request::ReadRequest as Question;
 use rows::command::{ReadStats, TraceSink};
 
@@ -18,7 +18,7 @@ impl Replica {
     pub async fn answer(
         &self,
         question: &Arc<Question>,
-        wanted: Wanted,
+        wanted: AnswerKind,
         limits: AnswerLimits,
         limit: Duration,
         trace: Option<Arc<dyn TraceSink>>,

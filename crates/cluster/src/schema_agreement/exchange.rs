@@ -11,7 +11,7 @@ use env::defects::{Defect, is_on};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, Header, Verb};
 use links::Peer;
-use membership::{Messenger, Request, Unanswered};
+use membership::{Messenger, Request, RequestFailure};
 use rows::Mutation;
 use storage::StorageError;
 use tokio::sync::mpsc;
@@ -38,7 +38,7 @@ impl Node {
         let Some(messenger) = self.messenger().filter(|_| !written.is_empty()) else { return };
         let payload = Bytes::from(messages::encode(written));
         for neighbour in self.schema_followers().iter().filter(|neighbour| neighbour.exchanges) {
-            let push = Request::new(Verb::SchemaPushReq, payload.clone(), LIFE).silent();
+            let push = Request::new(Verb::SchemaPushReq, payload.clone(), LIFE).without_failure_response();
             if !messenger.tell(neighbour.address, push) {
                 tracing::warn!(peer = %neighbour.address, "a schema change is not sent: too much waits for this node");
             }
@@ -151,7 +151,7 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<SchemaMessage>, mut asked: 
         pulls.is_outside = node.membership_state.movements.state().mode.is_outside();
         for (peer, version) in pulls.look(now(), node.schema().version, &neighbours) {
             tracing::info!(%peer, "this node asks another one for its schema");
-            let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).silent());
+            let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).without_failure_response());
             let waiting = waiting.clone();
             tokio::task::spawn_local(async move {
                 let answer = answer.await;
@@ -218,7 +218,7 @@ async fn give(node: &Arc<Node>, via: &Messenger, from: &Peer, header: &Header) {
     via.answer(from, header, answer);
 }
 
-async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> MergeOutcome {
+async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, RequestFailure>) -> MergeOutcome {
     // a push has come in between
     if node.schema().version == version {
         return MergeOutcome::Here;

@@ -75,7 +75,7 @@ impl Node {
         let mut pause = PAUSE.0;
         loop {
             let ask = |node: &PendingNode| {
-                let request = Request::new(Verb::SchemaVersionReq, Bytes::new(), ROUND).silent();
+                let request = Request::new(Verb::SchemaVersionReq, Bytes::new(), ROUND).without_failure_response();
                 (node.address, messenger.request(node.address, request))
             };
             let asked: Vec<(SocketAddr, Pending)> = lacking.iter().map(ask).collect();
@@ -115,7 +115,7 @@ impl Node {
         let asked: Vec<(SocketAddr, Option<Pending>)> = ring
             .peers()
             .map(|peer| {
-                let request = || Request::new(Verb::SchemaVersionReq, Bytes::new(), limit).silent();
+                let request = || Request::new(Verb::SchemaVersionReq, Bytes::new(), limit).without_failure_response();
                 let messenger = self.messenger().filter(|_| peer.is_up);
                 (peer.address, messenger.map(|messenger| messenger.request(peer.address, request())))
             })

@@ -52,7 +52,7 @@ fn start(call: &Call) -> Result<Bytes, FailureReason> {
     let node = &call.node;
     let start = StartPrepare::decode(&call.payload).map_err(|_| FailureReason::Unknown)?;
     let table = table(call, start.table)?;
-    call.via.learn(call.from.address, start.state);
+    call.via.apply_endpoint_state(call.from.address, start.state);
     Ok(paxos::start_here(node, &table, &start.ranges).encode().into())
 }
 
@@ -86,7 +86,7 @@ async fn clean(call: Call) {
     let outcome = CleanupOutcome { session: cleanup.session, is_success: why.is_none(), why };
     match outcome.encode() {
         Ok(payload) => {
-            let outcome = Request::new(Verb::Paxos2CleanupRsp2, payload, OUTCOME_LIFE).silent();
+            let outcome = Request::new(Verb::Paxos2CleanupRsp2, payload, OUTCOME_LIFE).without_failure_response();
             call.via.tell(call.header.respond_to().unwrap_or(call.from.address), outcome);
         }
         Err(error) => tracing::warn!(%error, "the outcome of a repair of Paxos cannot be told"),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use internode::payload::partitions::PartitionsWriter;
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind};
 use internode::payload::read_request::{Partitions, ReadRequest};
 use internode::payload::read_response::ReadResponse;
 use internode::{Flags, InternodeError};
@@ -62,7 +62,7 @@ pub(super) async fn serve(call: Call) {
     }
     request.relax();
     let request = Arc::new(request);
-    let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
+    let wanted = if request.digest.is_some() { AnswerKind::Digest } else { AnswerKind::Data };
     let limits =
         AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
     let tracks = call.header.flags.has(Flags::TRACK_WARNINGS);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::TableId;
-use sending::{Choice, Outgoing};
+use sending::{ChosenSections, OutgoingFile};
 use sstable::SSTable;
 use storage::TableStore;
 use storage::received::TruncationEffect;
@@ -60,7 +60,7 @@ impl From<RangeTransfer> for Wanted {
 
 /// The files of all tables, numbered in each table. Err: a sentence that says why they cannot be
 /// sent.
-pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
+pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<OutgoingFile>, String> {
     let tables = tables(node, wanted)?;
     // every flush is asked for before the first is waited for
     let flushes: Vec<_> = tables.values().map(|(store, _)| (store, node.engine.flush(store))).collect();
@@ -83,7 +83,7 @@ pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wante
 }
 
 /// The files that tables have now.
-async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Vec<Outgoing>, String> {
+async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Vec<OutgoingFile>, String> {
     let mut all = Vec::new();
     let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
     for (store, ranges) in tables.values() {
@@ -157,14 +157,14 @@ fn of_table(
     view: &View,
     ranges: &[TokenRange],
     entire_max: usize,
-) -> Result<Vec<Outgoing>, String> {
+) -> Result<Vec<OutgoingFile>, String> {
     let ranges = outgoing::normalized(ranges);
     let (mut files, mut entire_count) = (Vec::new(), 0);
     for sstable in &view.sstables {
         if !is_meant(&node.repairs, init, sstable)? {
             continue;
         }
-        let choice = Choice::of(&node.env, sstable, &ranges, entire_count < entire_max);
+        let choice = ChosenSections::of(&node.env, sstable, &ranges, entire_count < entire_max);
         let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
         entire_count += usize::from(choice.entire.is_some());
         let sequence = i32::try_from(files.len()).map_err(|_| "a table has too many SSTables".to_owned())?;

@@ -12,7 +12,7 @@ use gossip::Status;
 use links::Peer;
 use membership::Messenger;
 use schema::TableId;
-use sending::Outgoing;
+use sending::OutgoingFile;
 use storage::received::{TruncationEpoch, ReceivedSSTables};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, Operation, PrepareSyn, Session, StreamInit};
@@ -183,7 +183,7 @@ async fn take_table_files(node: &Node, live: &LiveSession, table: TableId) -> Re
 }
 
 /// The files that a peer has asked for, if it may have them.
-async fn asked_for(node: &Arc<Node>, live: &LiveSession, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
+async fn asked_for(node: &Arc<Node>, live: &LiveSession, wanted: Vec<Wanted>) -> Result<Vec<OutgoingFile>, String> {
     checks::check_requested(node, live, &wanted)?;
     checks::can_hand_on(node, live.key.peer, &wanted).await?;
     collect::files(node, &live.init, wanted).await
@@ -211,7 +211,7 @@ impl SessionTask {
             let Some(effect) = effects.pop_front() else {
                 let event = self.next().await;
                 let event = self.without_dropped(event);
-                effects.extend(self.live.on(event, now_ms(&self.node)));
+                effects.extend(self.live.on_event(event, now_ms(&self.node)));
                 continue;
             };
             match effect {
@@ -219,7 +219,7 @@ impl SessionTask {
                     self.note(&message);
                     if let Err(why) = send(&self.node, &mut self.write, &message).await {
                         tracing::debug!(peer = %self.live.key.peer, why, "a message of a stream is not sent");
-                        effects.extend(self.live.on(Event::LinkEnded, now_ms(&self.node)));
+                        effects.extend(self.live.on_event(Event::LinkEnded, now_ms(&self.node)));
                     }
                 }
                 Effect::Collect(requests) => self.collect(requests),

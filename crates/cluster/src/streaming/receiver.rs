@@ -22,7 +22,7 @@ use sstable::Version;
 use storage::received::{Origin, ReceivedRows, ReceivedSSTables, WholeSSTable};
 use storage::{StorageError, TableStore};
 use streaming::data::partitions::{ReceivedPartitions, Source};
-use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part, Received};
+use streaming::{ReceivedFile, Event, FileHeader, LinkReader, Manifest, Message, Part, Received};
 use tokio::io::AsyncReadExt;
 use types::Token;
 
@@ -204,7 +204,7 @@ struct File {
     attempt: Option<u32>,
     /// The place of the files of this table; None when `attempt` is, or when the table was dropped.
     incoming: Option<Arc<Incoming>>,
-    arrived: Arrived,
+    arrived: ReceivedFile,
     origin: Origin,
     form: Form,
     /// The name of the file for progress and log.
@@ -289,7 +289,7 @@ impl FileReceiver {
         &mut self,
         header: Option<Box<FileHeader>>,
         input: &mut BytesMut,
-    ) -> Result<Vec<(Arc<LiveSession>, Arrived)>, Failure> {
+    ) -> Result<Vec<(Arc<LiveSession>, ReceivedFile)>, Failure> {
         let taken = self.take_parts(header, input);
         if taken.is_err()
             && let Some(file) = self.current.take()
@@ -303,7 +303,7 @@ impl FileReceiver {
         &mut self,
         header: Option<Box<FileHeader>>,
         input: &mut BytesMut,
-    ) -> Result<Vec<(Arc<LiveSession>, Arrived)>, Failure> {
+    ) -> Result<Vec<(Arc<LiveSession>, ReceivedFile)>, Failure> {
         let mut complete = Vec::new();
         if let Some(header) = header {
             self.current = Some(begin(&self.node, *header)?);
@@ -372,7 +372,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
         return Err(Failure(None, format!("a file of {} belongs to no session", header.sender)));
     };
     let of_session = |why: String| Failure(Some(Arc::clone(&live)), why);
-    let arrived = Arrived::of(&header);
+    let arrived = ReceivedFile::of(&header);
     let Some(attempt) = live.attempts.begin(arrived.id) else {
         // the sender did not know yet that the file is here
         return Ok(passed_over(live, arrived));
@@ -418,7 +418,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
 }
 
 /// A file of which nothing is kept.
-fn passed_over(live: Arc<LiveSession>, arrived: Arrived) -> File {
+fn passed_over(live: Arc<LiveSession>, arrived: ReceivedFile) -> File {
     let name = String::new();
     let (origin, form) = (Origin::default(), Form::Passed);
     File { live, attempt: None, incoming: None, arrived, origin, form, name, total: 0, taken: None }
@@ -503,7 +503,7 @@ impl File {
     }
 
     /// Called when all bytes of the file have come.
-    fn finish(mut self, node: &Node) -> Result<(Arc<LiveSession>, Arrived), String> {
+    fn finish(mut self, node: &Node) -> Result<(Arc<LiveSession>, ReceivedFile), String> {
         self.leave_dropped();
         if let Some(incoming) = self.incoming.take() {
             self.keep(node, incoming.receiving())?;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use env::{FileSender, Stream};
 use links::Distance;
-use sending::{Begun, OfSession, Outgoing, Piece};
+use sending::{FileTransfer, FileSession, OutgoingFile, Piece};
 use streaming::{Event, Received};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
@@ -131,18 +131,18 @@ async fn open(node: &Node, live: &LiveSession) -> Result<Box<dyn Stream>, String
     opener.open(live.key.peer).await.map_err(|error| format!("no link for files can be opened: {error}"))
 }
 
-async fn send_file(node: &Arc<Node>, live: &LiveSession, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), Failure> {
+async fn send_file(node: &Arc<Node>, live: &LiveSession, link: &mut dyn Stream, file: &Arc<OutgoingFile>) -> Result<(), Failure> {
     let is_inter_dc = node.messenger().is_none_or(|messenger| messenger.distance(live.key.peer) == Distance::OtherDataCenter);
     let (is_entire, name) = (file.entire.is_some(), file.name());
     let SessionKey { plan, index, follows: by_follower, .. } = live.key;
     let (session, of_file) =
-        (OfSession { sender: node.identity.broadcast, plan, by_follower, index }, Arc::clone(file));
+        (FileSession { sender: node.identity.broadcast, plan, by_follower, index }, Arc::clone(file));
     if is_entire && let Some(kernel) = node.env.network.file_sender(link) {
         return send_whole(node, live, (link, &*kernel), file, (session, is_inter_dc)).await;
     }
     let job = move || of_file.begin(session);
     let begun = node.env.blocking_spare("stream", job).await.map_err(|full| Failure::Here(full.to_string()))?;
-    let Begun { head, first: mut piece, mut pieces, total } = begun.map_err(Failure::Here)?;
+    let FileTransfer { head, first: mut piece, mut pieces, total } = begun.map_err(Failure::Here)?;
     live.progress.sending().rewind(&name);
     write(node, link, &head).await.map_err(Failure::Link)?;
     while let Some(Piece { bytes, counted }) = piece.take() {
@@ -172,8 +172,8 @@ async fn send_whole(
     node: &Arc<Node>,
     live: &LiveSession,
     (link, kernel): (&mut dyn Stream, &dyn FileSender),
-    file: &Arc<Outgoing>,
-    (session, is_inter_dc): (OfSession, bool),
+    file: &Arc<OutgoingFile>,
+    (session, is_inter_dc): (FileSession, bool),
 ) -> Result<(), Failure> {
     let of_file = Arc::clone(file);
     let begun = node.env.blocking_spare("stream", move || of_file.begin_whole(session)).await;

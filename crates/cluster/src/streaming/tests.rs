@@ -367,7 +367,7 @@ impl Running {
         let node = Arc::clone(ring.node(1));
         let (tell, told) = tokio::sync::oneshot::channel();
         let of_plan = Arc::clone(&node);
-        let make: env::MakeLocal = Box::new(move || {
+        let make: env::LocalFutureFactory = Box::new(move || {
             Box::pin(async move {
                 let _ = tell.send(run(&of_plan, plan).await);
             })

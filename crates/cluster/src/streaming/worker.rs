@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use bytes::BytesMut;
 use config::Streams;
-use env::{LocalFuture, MakeLocal, Stream};
+use env::{LocalFuture, LocalFutureFactory, Stream};
 use links::Peer;
 use streaming::{Incoming, LinkReader, Message};
 use tokio::io::AsyncReadExt;
@@ -29,7 +29,7 @@ impl Node {
         self.transfers.settings.store(Arc::new(settings));
         let (commands, taken) = mpsc::channel(COMMANDS_MAX);
         let node = Arc::downgrade(self);
-        let make: MakeLocal = Box::new(move || -> LocalFuture { Box::pin(serve(node, taken)) });
+        let make: LocalFutureFactory = Box::new(move || -> LocalFuture { Box::pin(serve(node, taken)) });
         let thread = self.env.tasks.spawn_local_worker("streams", make);
         let worker = Worker { commands, thread };
         *self.transfers.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use env::{Env, Instant, Stream};
 use schema::TableId;
-use sending::Outgoing;
+use sending::OutgoingFile;
 use storage::received::{IfTruncated, TruncationEpoch, ReceivedSSTables};
 use storage::{Engine, TableStore};
-use streaming::{Arrived, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
+use streaming::{ReceivedFile, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
 use tokio::sync::{mpsc, watch};
 
 use super::attempts::Attempts;
@@ -53,7 +53,7 @@ pub(crate) struct LiveSession {
     pub progress: Progress,
     session: Mutex<Session>,
     /// Files that the peer does not have yet. An SSTable stays open until the peer has it.
-    outgoing: Mutex<BTreeMap<Received, Arc<Outgoing>>>,
+    outgoing: Mutex<BTreeMap<Received, Arc<OutgoingFile>>>,
     /// The files that come, by table.
     incoming: Mutex<BTreeMap<TableId, Arc<Incoming>>>,
     /// The files that come, and how often each was begun.
@@ -148,14 +148,14 @@ impl LiveSession {
     }
 
     /// The effects of an event.
-    pub fn on(&self, event: Event, now_ms: u64) -> Vec<Effect> {
+    pub fn on_event(&self, event: Event, now_ms: u64) -> Vec<Effect> {
         if let Event::Message(streaming::Message::Received(id)) = &event
             && let Some(file) = locked(&self.outgoing).remove(id)
         {
             self.progress.sending().done.files += file.weight.0 as u64;
             self.acknowledged.send_replace(());
         }
-        locked(&self.session).on(event, now_ms)
+        locked(&self.session).on_event(event, now_ms)
     }
 
     /// Notes that the peer has told of the files that it sends: it had read everything in them
@@ -230,7 +230,7 @@ impl LiveSession {
     }
 
     /// Whether a file that begins to come is awaited.
-    pub fn admit(&self, file: &Arrived) -> Result<(), String> {
+    pub fn admit(&self, file: &ReceivedFile) -> Result<(), String> {
         locked(&self.session).admit(file)
     }
 
@@ -249,12 +249,12 @@ impl LiveSession {
     }
 
     /// Registers a file that will be sent.
-    pub fn keep(&self, file: Outgoing) {
+    pub fn keep(&self, file: OutgoingFile) {
         locked(&self.outgoing).insert(file.id, Arc::new(file));
     }
 
     /// A file that is to be sent. None: the session has ended.
-    pub fn outgoing(&self, id: &Received) -> Option<Arc<Outgoing>> {
+    pub fn outgoing(&self, id: &Received) -> Option<Arc<OutgoingFile>> {
         locked(&self.outgoing).get(id).cloned()
     }
 

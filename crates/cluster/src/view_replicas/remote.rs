@@ -16,7 +16,7 @@ use bytes::Bytes;
 use hints::HostId;
 use internode::payload::batch::StoredBatch;
 use internode::{Envelope, Verb};
-use membership::{Asker, Request, Unanswered};
+use membership::{RequestCallback, Request, RequestFailure};
 use ring::{EndpointId, Ring};
 use rows::Mutation;
 use rows::codec::encode_mutation;
@@ -113,12 +113,12 @@ impl RemoteViewChanges for PeerViewChanges {
             waiting.settle();
             return;
         }
-        let asker: Arc<dyn Asker> = Arc::new(waiting);
+        let callback: Arc<dyn RequestCallback> = Arc::new(waiting);
         let timeout = self.node.timeouts().write;
         for change in self.changes {
             let request = Request::new(Verb::MutationReq, change.payload, timeout);
             for address in change.to {
-                others.messenger.ask(address, &[], request.clone(), &asker);
+                others.messenger.ask(address, &[], request.clone(), &callback);
             }
         }
     }
@@ -147,8 +147,8 @@ impl PendingViewAnswers {
     }
 }
 
-impl Asker for PendingViewAnswers {
-    fn hear(&self, _: SocketAddr, answer: Result<Envelope, Unanswered>) {
+impl RequestCallback for PendingViewAnswers {
+    fn on_outcome(&self, _: SocketAddr, answer: Result<Envelope, RequestFailure>) {
         if !answer.is_ok_and(|message| result_of(&message).is_ok()) {
             self.is_left.store(true, Ordering::Relaxed);
         }

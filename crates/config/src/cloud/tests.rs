@@ -7,11 +7,11 @@ use super::*;
 struct Canned {
     answers: Vec<(&'static str, &'static str)>,
     lease: Option<&'static str>,
-    asked: Vec<Question>,
+    asked: Vec<MetadataRequest>,
 }
 
 impl Service for Canned {
-    fn ask(&mut self, question: &Question) -> Result<String, String> {
+    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String> {
         self.asked.push(question.clone());
         let known = self.answers.iter().find(|(url, _)| question.url == *url);
         known.map(|(_, answer)| (*answer).to_owned()).ok_or_else(|| "404".to_owned())

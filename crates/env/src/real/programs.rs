@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
+use crate::programs::{ProgramOutcome, PROGRAM_OUTPUT_MAX, Programs};
 
 /// Time between two looks at whether a program has ended. The first look comes after a hundredth
 /// of it.
@@ -24,7 +24,7 @@ const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 pub(super) struct Children;
 
 impl Programs for Children {
-    fn run(&self, program: &str, arguments: &[String], time_max: Duration) -> io::Result<Ended> {
+    fn run(&self, program: &str, arguments: &[String], time_max: Duration) -> io::Result<ProgramOutcome> {
         let (reader, writer) = io::pipe()?;
         // first, so that no program runs whose output nobody can read
         let output = gather(reader)?;
@@ -35,7 +35,7 @@ impl Programs for Children {
         drop(command);
         let status = wait(&mut child, time_max)?;
         let output = output.recv_timeout(OUTPUT_WAIT).unwrap_or_default();
-        Ok(Ended { is_success: status.success(), status: status.to_string(), output })
+        Ok(ProgramOutcome { is_success: status.success(), status: status.to_string(), output })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
     ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
-    LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step,
+    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFutureFactory, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step,
     Tasks, Wake, WakeTarget,
 };
 
@@ -93,7 +93,7 @@ impl Tasks for Threads {
         }))
     }
 
-    fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>) {
+    fn run_in_parallel(&self, name: &str, parts: Vec<Part<'_>>) {
         let helpers = self.cores().min(parts.len()).saturating_sub(1);
         let parts = Mutex::new(parts.into_iter());
         let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -115,7 +115,7 @@ impl Tasks for Threads {
         Ok(Box::new(Worker(spawn(name, worker)?)))
     }
 
-    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {
+    fn try_spawn_local_worker(&self, name: &str, make: LocalFutureFactory) -> io::Result<Box<dyn Joinable>> {
         Ok(Box::new(Worker(spawn(name, move || run_local(make))?)))
     }
 
@@ -140,7 +140,7 @@ fn try_spawn(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
 }
 
 /// Runs a future to its end on a runtime of the calling thread.
-fn run_local(make: MakeLocal) {
+fn run_local(make: LocalFutureFactory) {
     let options = tokio::runtime::LocalOptions::default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build_local(options) {
         Ok(runtime) => runtime.block_on(async { make().await }),

@@ -109,11 +109,11 @@ fn parts_run_side_by_side_and_all_have_ended() {
             Box::new(count) as _
         })
         .collect();
-    env.tasks.side_by_side("test", parts);
+    env.tasks.run_in_parallel("test", parts);
     assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1));
-    env.tasks.side_by_side("test", Vec::new());
+    env.tasks.run_in_parallel("test", Vec::new());
     let broken = std::panic::AssertUnwindSafe(|| {
-        env.tasks.side_by_side("test", vec![Box::new(|| {}), Box::new(|| panic!("a part fails")), Box::new(|| {})]);
+        env.tasks.run_in_parallel("test", vec![Box::new(|| {}), Box::new(|| panic!("a part fails")), Box::new(|| {})]);
     });
     assert!(std::panic::catch_unwind(broken).is_err());
 }

@@ -24,10 +24,10 @@ const MILLION: i128 = 1_000_000;
 
 /// The timeline: see the head of this file.
 #[derive(Default)]
-pub(super) struct Timeline(Mutex<Course>);
+pub(super) struct Timeline(Mutex<MachineClock>);
 
 #[derive(Default)]
-struct Course {
+struct MachineClock {
     /// Nanoseconds since the simulation began.
     nanos: u64,
     timers_made: u64,

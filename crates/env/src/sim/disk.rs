@@ -207,7 +207,7 @@ impl Shared {
     /// of earlier lives and by faults.
     fn begin(&self, life: u64, op: Op, path: &Path, numbers: &[u64]) -> io::Result<()> {
         let name = path.to_string_lossy();
-        let stalled = lock(&self.state).stalls.iter_mut().find_map(|stall| stall.strike(op, &name));
+        let stalled = lock(&self.state).stalls.iter_mut().find_map(|stall| stall.count_operation(op, &name));
         if let Some(duration) = stalled {
             self.clock.spend(duration);
         }
@@ -226,7 +226,7 @@ impl Shared {
             Some(left) => *left -= 1,
             None => {}
         }
-        match state.faults.iter_mut().find_map(|fault| fault.strike(op, &name)) {
+        match state.faults.iter_mut().find_map(|fault| fault.count_operation(op, &name)) {
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
             None => Ok(()),
         }

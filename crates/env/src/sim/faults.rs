@@ -64,7 +64,7 @@ impl Fault {
     }
 
     /// Counts a matching operation; gives the error number if it fails.
-    pub(super) fn strike(&mut self, op: Op, path: &str) -> Option<i32> {
+    pub(super) fn count_operation(&mut self, op: Op, path: &str) -> Option<i32> {
         if op != self.op || !path.contains(&self.path) {
             return None;
         }
@@ -94,7 +94,7 @@ pub struct Stall {
 
 impl Stall {
     /// Counts a matching operation; gives its time if it is slow.
-    pub(super) fn strike(&mut self, op: Op, path: &str) -> Option<Duration> {
+    pub(super) fn count_operation(&mut self, op: Op, path: &str) -> Option<Duration> {
         if op != self.op || !path.contains(&self.path) {
             return None;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Disk;
-use crate::programs::{Ended, Programs};
+use crate::programs::{ProgramOutcome, Programs};
 
 /// Most bytes of a file that is copied. No file of a test is larger.
 const COPY_MAX: u64 = 64 << 20;
@@ -27,7 +27,7 @@ impl SimPrograms {
 }
 
 impl Programs for SimPrograms {
-    fn run(&self, program: &str, arguments: &[String], _time_max: Duration) -> io::Result<Ended> {
+    fn run(&self, program: &str, arguments: &[String], _time_max: Duration) -> io::Result<ProgramOutcome> {
         let copied = match (program, arguments) {
             ("cp", [from, to]) => self.copy(Path::new(from), Path::new(to)),
             ("false", _) => Err(io::Error::other("false")),
@@ -35,6 +35,6 @@ impl Programs for SimPrograms {
         };
         let (is_success, output) = (copied.is_ok(), copied.err().map_or(String::new(), |error| error.to_string()));
         let status = format!("exit status: {}", i32::from(!is_success));
-        Ok(Ended { is_success, status, output })
+        Ok(ProgramOutcome { is_success, status, output })
     }
 }

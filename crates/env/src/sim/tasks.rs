@@ -15,7 +15,7 @@ use super::clock::SimClock;
 use super::lock;
 use super::trace::Trace;
 use crate::{
-    BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
+    BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, LocalFutureFactory, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
 };
 
 /// The error number of a system that has no thread left.
@@ -230,7 +230,7 @@ impl Tasks for SimTasks {
     }
 
     /// Runs the parts one after the other.
-    fn side_by_side(&self, _name: &str, parts: Vec<Part<'_>>) {
+    fn run_in_parallel(&self, _name: &str, parts: Vec<Part<'_>>) {
         parts.into_iter().for_each(|part| part());
     }
 
@@ -245,7 +245,7 @@ impl Tasks for SimTasks {
 
     /// Starts a local worker. Its future is polled once at once, so that messages that it sends at
     /// its beginning are there when this returns.
-    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {
+    fn try_spawn_local_worker(&self, name: &str, make: LocalFutureFactory) -> io::Result<Box<dyn Joinable>> {
         let mut state = lock(&self.state);
         if state.life != self.life {
             return Ok(Box::new(Started(Err(QueueFull))));

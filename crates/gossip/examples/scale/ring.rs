@@ -147,7 +147,7 @@ impl Ring {
                 self.nodes[to].on_ack2(Ack2::decode(&bytes).expect("it is read"), now);
             }
             Message::Echo => {
-                self.nodes[from].echoed(address(to), now);
+                self.nodes[from].on_echo_response(address(to), now);
                 self.collect(from);
             }
         }

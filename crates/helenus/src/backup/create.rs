@@ -9,7 +9,7 @@ use admin::verbs::{
     SnapshotRequest,
 };
 use backup::NodeTable;
-use backup::create::{Done, Request};
+use backup::create::{Summary, Request};
 use backup::manifest::{Keyspace, NodeIdentity};
 use clap::Args;
 use env::Env;
@@ -63,10 +63,10 @@ impl Create {
             keyspaces: keyspaces.into_iter().map(keyspace).collect(),
             data_directories: self.data_dir.clone(),
         };
-        let Done { tables, files, brought } = backup::create::create(env, &*store, &request, &|_| ())?;
+        let Summary { tables, files, uploaded } = backup::create::create(env, &*store, &request, &|_| ())?;
         say(&format!(
             "backup {} of {}: {tables} tables, {} files, {} bytes; {} files, {} bytes of them were new",
-            self.tag, request.node.host_id, files.0, files.1, brought.0, brought.1
+            self.tag, request.node.host_id, files.0, files.1, uploaded.0, uploaded.1
         ))?;
         if !self.keep_snapshot {
             let clear = ClearSnapshots { name: Some(self.tag.clone()), keyspaces: Vec::new() };

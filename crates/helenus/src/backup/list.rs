@@ -1,6 +1,6 @@
 //! `helenus backup list`.
 
-use backup::listing::{Listed, Listing};
+use backup::listing::{BackupInfo, Listing};
 use clap::Args;
 use env::Env;
 
@@ -35,7 +35,7 @@ impl List {
 }
 
 /// The line of a backup. The time is in UTC, as a restore tells times.
-fn line(Listed { tag, host_id, address, created_at, tables, bytes }: &Listed) -> String {
+fn line(BackupInfo { tag, host_id, address, created_at, tables, bytes }: &BackupInfo) -> String {
     let created = match jiff::Timestamp::from_millisecond(*created_at) {
         Ok(time) => format!("{time:.3}"),
         Err(_) => format!("{created_at} ms"),
@@ -51,7 +51,7 @@ mod tests {
     fn times_are_for_people() {
         let of = |created_at: i64| {
             let (tag, host_id, address) = ("monday".to_owned(), "5f".to_owned(), "10.0.0.1".to_owned());
-            line(&Listed { tag, host_id, address, created_at, tables: 3, bytes: 7 })
+            line(&BackupInfo { tag, host_id, address, created_at, tables: 3, bytes: 7 })
         };
         assert_eq!(
             of(1_795_248_662_123),

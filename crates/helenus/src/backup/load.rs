@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backup::load::{Done, Grace, Request};
+use backup::load::{Summary, GcGracePolicy, Request};
 use bulk::{Options, Throttle, Watch};
 use clap::{Args, ValueEnum};
 use env::Env;
@@ -73,19 +73,19 @@ impl Load {
             options,
             skips_schema: self.no_schema,
             grace: match self.gc_grace {
-                None => Grace::Check,
-                Some(GcGrace::Raise) => Grace::Raise,
-                Some(GcGrace::Keep) => Grace::Keep,
+                None => GcGracePolicy::Check,
+                Some(GcGrace::Raise) => GcGracePolicy::Raise,
+                Some(GcGrace::Keep) => GcGracePolicy::Keep,
             },
         };
-        let watch: Arc<dyn Watch> = Arc::new(Nobody);
+        let watch: Arc<dyn Watch> = Arc::new(NoWatch);
         let done = backup::load::load(env, &*store, &request, &watch)?;
         sentences(&self.tag, &done).iter().try_for_each(|line| say(line))
     }
 }
 
 /// The sentences about a load that is done.
-fn sentences(tag: &str, Done { tables, sstables, absent }: &Done) -> Vec<String> {
+fn sentences(tag: &str, Summary { tables, sstables, absent }: &Summary) -> Vec<String> {
     let missing = |host_id: &String| {
         format!(
             "the node {host_id} was in the ring, and backup {tag} has no part of it: what no other node had is not \
@@ -96,9 +96,9 @@ fn sentences(tag: &str, Done { tables, sstables, absent }: &Done) -> Vec<String>
     absent.iter().map(missing).chain([loaded]).collect()
 }
 
-struct Nobody;
+struct NoWatch;
 
-impl Watch for Nobody {}
+impl Watch for NoWatch {}
 
 #[cfg(test)]
 mod tests {
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn nodes_that_a_backup_lacks_are_named() {
         let absent = vec!["5f1c6a9e-0000-4000-8000-000000000002".to_owned()];
-        let told = sentences("monday", &Done { tables: 3, sstables: 7, absent });
+        let told = sentences("monday", &Summary { tables: 3, sstables: 7, absent });
         assert!(told[0].starts_with("the node 5f1c6a9e-0000-4000-8000-000000000002 was in the ring"), "{told:?}");
         assert!(told[1].starts_with("loaded 7 SSTables of 3 tables"), "{told:?}");
-        assert_eq!(sentences("monday", &Done::default()).len(), 1);
+        assert_eq!(sentences("monday", &Summary::default()).len(), 1);
     }
 }

@@ -22,6 +22,6 @@ pub struct Log {
 impl Log {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
         let store = backup::open(env, &self.to)?;
-        self.segments.iter().try_for_each(|segment| backup::log::bring(env, &*store, &self.host_id, segment))
+        self.segments.iter().try_for_each(|segment| backup::log::upload(env, &*store, &self.host_id, segment))
     }
 }

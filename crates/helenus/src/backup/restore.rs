@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backup::restore::{Done, PointInTime, Request};
+use backup::restore::{Summary, PointInTime, Request};
 use clap::Args;
 use env::Env;
 
@@ -44,7 +44,7 @@ impl Restore {
             point_in_time,
             accepts_gap: self.accept_gap,
         };
-        let Done { tables, files, log, nothing_from, data } =
+        let Summary { tables, files, log, nothing_from, data } =
             backup::restore::restore(env, &*store, &request, &|_| ())?;
         say(&format!(
             "restored {tables} tables, {} files, {} bytes; the first of data_file_directories of the node must be {}, and \

@@ -90,7 +90,7 @@ impl<S: Sink> Digester<S> {
         if has_static_row {
             self.sink.take_in(&self.static_names);
         }
-        self.truth(self.reversed);
+        self.boolean(self.reversed);
         match &head.static_row {
             Some(row) => self.row(row, true),
             None => self.begin_row(PrefixKind::StaticClustering, &[], &DeletionTime::LIVE, &Liveness::EMPTY),
@@ -122,7 +122,7 @@ impl<S: Sink> Digester<S> {
         self.sink.take_in(&deletion.marked_for_delete_at.to_be_bytes());
     }
 
-    fn truth(&mut self, truth: bool) {
+    fn boolean(&mut self, truth: bool) {
         self.sink.take_in(&[u8::from(!truth)]);
     }
 

@@ -27,14 +27,14 @@ use rows::{BuildError, PartitionHead, PartitionStream, ReadError, Row, Unfiltere
 use schema::TableMetadata;
 
 use super::digest::Digester;
-use super::kept::{Keeper, Kept};
+use super::buffered_rows::{RowBuffer, BufferedRows};
 use super::partitions::{PartitionForm, PartitionsWriter};
 use super::read_request::ReadRequest;
 use super::read_response::ReadResponse;
 
 /// The kind of answer that is made of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum AnswerKind {
     /// Encoded partitions.
     Data,
     /// A digest; nothing is encoded.
@@ -61,7 +61,7 @@ pub struct Answer {
     /// The encoded partitions; None: they were not wanted, or are kept.
     pub data: Option<Bytes>,
     /// The partitions as rows; None: they were not wanted, or are encoded.
-    pub kept: Option<Kept>,
+    pub kept: Option<BufferedRows>,
     /// The digest; None: it was not wanted.
     pub digest: Option<[u8; super::digest::SIZE]>,
     /// Live rows in the answer.
@@ -136,7 +136,7 @@ impl std::error::Error for AnswerError {}
 pub fn answer_of(
     stream: &mut dyn PartitionStream,
     request: &ReadRequest,
-    wanted: Wanted,
+    wanted: AnswerKind,
     limits: &AnswerLimits,
 ) -> Result<Answer, AnswerError> {
     let (table, now) = (&request.table, request.now);
@@ -165,12 +165,12 @@ fn gc_before(table: &TableMetadata, now: u32) -> u32 {
 fn write(
     stream: &mut dyn PartitionStream,
     request: &ReadRequest,
-    wanted: Wanted,
+    wanted: AnswerKind,
     limits: &AnswerLimits,
 ) -> Result<Answer, AnswerError> {
     let size_max = limits.size_max;
-    let mut data = (wanted != Wanted::Digest).then(|| Collected::new(request, limits));
-    let mut digest = (wanted != Wanted::Data).then(|| Digester::new(request));
+    let mut data = (wanted != AnswerKind::Digest).then(|| AnswerPartitions::new(request, limits));
+    let mut digest = (wanted != AnswerKind::Data).then(|| Digester::new(request));
     while let Some(head) = stream.next_partition()? {
         let mut next = stream.next_unfiltered()?;
         let form = PartitionForm::of(&head, next.as_ref());
@@ -199,60 +199,60 @@ fn write(
     let mut answer = Answer { digest: digest.map(Digester::finish), ..Answer::default() };
     match data.map(|data| data.form) {
         None => {}
-        Some(Form::Kept(kept)) => answer.kept = Some(kept.finish()),
+        Some(Form::Buffered(kept)) => answer.kept = Some(kept.finish()),
         Some(Form::Encoded(encoded)) => answer.data = Some(encoded.finish()),
     }
     Ok(answer)
 }
 
 /// The partitions of an answer: kept as rows as long as they are small, else encoded.
-struct Collected<'r> {
+struct AnswerPartitions<'r> {
     request: &'r ReadRequest,
     kept_size_max: usize,
     form: Form,
 }
 
 enum Form {
-    Kept(Keeper),
+    Buffered(RowBuffer),
     Encoded(PartitionsWriter),
 }
 
-impl<'r> Collected<'r> {
+impl<'r> AnswerPartitions<'r> {
     fn new(request: &'r ReadRequest, limits: &AnswerLimits) -> Self {
         let kept_size_max = limits.kept_size_max;
         let form = match kept_size_max {
             0 => Form::Encoded(PartitionsWriter::new(request)),
-            _ => Form::Kept(Keeper::default()),
+            _ => Form::Buffered(RowBuffer::default()),
         };
         Self { request, kept_size_max, form }
     }
 
     fn size(&self) -> usize {
         match &self.form {
-            Form::Kept(kept) => kept.size,
+            Form::Buffered(kept) => kept.size,
             Form::Encoded(encoded) => encoded.size(),
         }
     }
 
     fn partition(&mut self, head: &PartitionHead, form: PartitionForm, is_empty: bool) {
         // before the partition: it is not known yet what it has
-        self.encode_what_is_large();
+        self.encode_if_large();
         match &mut self.form {
-            Form::Kept(kept) => kept.partition(head, form),
+            Form::Buffered(kept) => kept.partition(head, form),
             Form::Encoded(encoded) => encoded.partition(head, &form, is_empty),
         }
     }
 
     fn unfiltered(&mut self, unfiltered: Unfiltered) {
         match &mut self.form {
-            Form::Kept(kept) => kept.unfiltered(unfiltered),
+            Form::Buffered(kept) => kept.unfiltered(unfiltered),
             Form::Encoded(encoded) => encoded.unfiltered(&unfiltered),
         }
-        self.encode_what_is_large();
+        self.encode_if_large();
     }
 
-    fn encode_what_is_large(&mut self) {
-        let Form::Kept(kept) = &self.form else { return };
+    fn encode_if_large(&mut self) {
+        let Form::Buffered(kept) = &self.form else { return };
         if kept.size > self.kept_size_max {
             let mut encoded = PartitionsWriter::new(self.request);
             kept.write_to(&mut encoded);

@@ -24,7 +24,7 @@ use crate::ownership::part;
 type Group = usize;
 
 /// The groups that a walk has met.
-type Met = SmallVec<[Group; 8]>;
+type VisitedGroups = SmallVec<[Group; 8]>;
 
 /// A token that could be taken. The greatest candidate is the best one; of equally good ones it is
 /// the least token.
@@ -126,7 +126,7 @@ impl<'g> Loads<'g> {
     /// `position`, which is not met itself. `inserted`: a token that the new node would have, and
     /// the position before which it would stand.
     fn begin(&self, position: usize, group: Group, inserted: Option<(Token, usize)>) -> Token {
-        let (mut met, count) = (Met::new(), self.owned.len());
+        let (mut met, count) = (VisitedGroups::new(), self.owned.len());
         let mut meet = |token: Token, of: Group| {
             if met.contains(&of) {
                 return None;
@@ -155,7 +155,7 @@ impl<'g> Loads<'g> {
     /// The positions of the tokens whose data begins elsewhere when a token is taken before
     /// `position`: the first of each group, until there are as many groups as copies.
     fn affected(&self, position: usize) -> SmallVec<[usize; 8]> {
-        let (mut met, mut affected) = (Met::new(), SmallVec::new());
+        let (mut met, mut affected) = (VisitedGroups::new(), SmallVec::new());
         for step in 0..self.owned.len() {
             let at = (position + step) % self.owned.len();
             let group = self.groups[self.owned[at].1];
@@ -178,7 +178,7 @@ impl<'g> Loads<'g> {
         let mut changes: SmallVec<[(Unit, f64); 8]> = SmallVec::new();
         let mut of_tokens = 0.0;
         let mut change = |unit: Unit, before: f64, after: f64| {
-            of_tokens += (self.far(after) - self.far(before)) / (self.tokens[unit] * self.tokens[unit]);
+            of_tokens += (self.squared_deviation(after) - self.squared_deviation(before)) / (self.tokens[unit] * self.tokens[unit]);
             match changes.iter_mut().find(|(known, _)| *known == unit) {
                 Some((_, difference)) => *difference += after - before,
                 None => changes.push((unit, after - before)),
@@ -192,14 +192,14 @@ impl<'g> Loads<'g> {
         }
         let of_units = changes.iter().map(|(unit, difference)| {
             let (before, count) = (self.by_unit[*unit], self.tokens[*unit]);
-            let change = self.far((before + difference) / count) - self.far(before / count);
+            let change = self.squared_deviation((before + difference) / count) - self.squared_deviation(before / count);
             if *unit == self.new { change * weight } else { change }
         });
         -(of_tokens + of_units.sum::<f64>())
     }
 
     /// The difference of a load from the best one, squared.
-    fn far(&self, load: f64) -> f64 {
+    fn squared_deviation(&self, load: f64) -> f64 {
         (load - self.best) * (load - self.best)
     }
 
@@ -209,13 +209,13 @@ impl<'g> Loads<'g> {
         assert!(self.owned.get(position).is_none_or(|(known, _)| *known != token), "a token is taken once");
         self.owned.insert(position, (token, self.new));
         self.by_token.insert(position, self.best);
-        self.renew(position);
+        self.recompute_share(position);
         let next = (position + 1) % self.owned.len();
-        self.affected(next).into_iter().for_each(|at| self.renew(at));
+        self.affected(next).into_iter().for_each(|at| self.recompute_share(at));
     }
 
     /// Computes the share of the token at a position anew.
-    fn renew(&mut self, position: usize) {
+    fn recompute_share(&mut self, position: usize) {
         let (token, unit) = self.owned[position];
         let size = part(self.begin(position, self.groups[unit], None), token);
         self.by_unit[unit] += size - self.by_token[position];

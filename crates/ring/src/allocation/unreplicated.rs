@@ -16,7 +16,7 @@ const TAKEN_MIN: f64 = 1.0 - TAKEN_MAX;
 type Range = (Token, Token, f64);
 
 /// A node that gives up parts of its ranges.
-struct Giver {
+struct Donor {
     /// The part of the ring that the node owns.
     owned: f64,
     /// The node's ranges, the largest last.
@@ -25,22 +25,22 @@ struct Giver {
 
 /// Chooses tokens for `new`. The ring has at least as many tokens as are wanted.
 pub(super) fn allocate(owned: Owned, new: Unit, count: usize, random: &mut dyn FnMut() -> u64) -> Vec<Token> {
-    let mut givers = givers(&owned, new);
-    let units = givers.len();
-    let (chosen, average) = who_gives(&givers, count);
-    givers.truncate(chosen);
+    let mut donors = donors(&owned, new);
+    let units = donors.len();
+    let (chosen, average) = choose_donors(&donors, count);
+    donors.truncate(chosen);
     // nodes are to differ a little, the less the more there are: a node that was just cut should
     // not be the largest again
     let correction = ((count as f64 + 1.0) / (units as f64 + 1.0)).min(1.0);
     let spread = average * correction * 2.0 / (2 * count + 1) as f64;
     let (mut target, step) = (average + spread / 2.0, spread / chosen as f64);
     let mut tokens = Vec::with_capacity(count);
-    for (position, giver) in givers.iter_mut().enumerate() {
+    for (position, donor) in donors.iter_mut().enumerate() {
         let share = count / chosen + usize::from(position < count % chosen);
-        take(giver, share, target, &mut tokens);
+        take(donor, share, target, &mut tokens);
         target -= step;
     }
-    // a giver with fewer ranges than were wanted of it leaves the rest to splits of what is largest
+    // a donor with fewer ranges than are wanted leaves the rest to splits of what is largest
     assert!(tokens.len() <= count, "nodes give no more ranges than are wanted of them");
     let missing = count - tokens.len();
     if missing > 0 {
@@ -52,30 +52,30 @@ pub(super) fn allocate(owned: Owned, new: Unit, count: usize, random: &mut dyn F
 }
 
 /// All nodes with their ranges, those that own most first.
-fn givers(owned: &Owned, units: usize) -> Vec<Giver> {
-    let mut givers: Vec<Giver> = (0..units).map(|_| Giver { owned: 0.0, ranges: Vec::new() }).collect();
+fn donors(owned: &Owned, units: usize) -> Vec<Donor> {
+    let mut donors: Vec<Donor> = (0..units).map(|_| Donor { owned: 0.0, ranges: Vec::new() }).collect();
     let starts = owned.last().into_iter().chain(owned.iter()).map(|(token, _)| *token);
     for (start, (end, unit)) in starts.zip(owned) {
         let size = part(start, *end);
-        givers[*unit].owned += size;
-        givers[*unit].ranges.push((start, *end, size));
+        donors[*unit].owned += size;
+        donors[*unit].ranges.push((start, *end, size));
     }
-    givers.retain(|giver| !giver.ranges.is_empty());
-    for giver in &mut givers {
-        giver.ranges.sort_by(|one, other| one.2.total_cmp(&other.2));
+    donors.retain(|donor| !donor.ranges.is_empty());
+    for donor in &mut donors {
+        donor.ranges.sort_by(|one, other| one.2.total_cmp(&other.2));
     }
-    givers.sort_by(|one, other| other.owned.total_cmp(&one.owned));
-    givers
+    donors.sort_by(|one, other| other.owned.total_cmp(&one.owned));
+    donors
 }
 
 /// Number of the largest nodes that give up parts, and the mean share that they and the new node
 /// own afterwards.
-fn who_gives(givers: &[Giver], count: usize) -> (usize, f64) {
+fn choose_donors(donors: &[Donor], count: usize) -> (usize, f64) {
     let (mut sum, mut average, mut chosen) = (0.0, 0.0, 0);
-    for giver in givers.iter().take(count) {
-        sum += giver.owned;
+    for donor in donors.iter().take(count) {
+        sum += donor.owned;
         let with = sum / (chosen + 2) as f64;
-        if giver.owned <= with {
+        if donor.owned <= with {
             break;
         }
         (chosen, average) = (chosen + 1, with);
@@ -85,11 +85,11 @@ fn who_gives(givers: &[Giver], count: usize) -> (usize, f64) {
 }
 
 /// Takes parts of the largest ranges of a node until it owns `target`.
-fn take(giver: &mut Giver, share: usize, target: f64, tokens: &mut Vec<Token>) {
-    let from = giver.ranges.len().saturating_sub(share);
-    let cut = giver.ranges.split_off(from);
+fn take(donor: &mut Donor, share: usize, target: f64, tokens: &mut Vec<Token>) {
+    let from = donor.ranges.len().saturating_sub(share);
+    let cut = donor.ranges.split_off(from);
     let work: f64 = cut.iter().map(|(.., size)| size).sum();
-    let excess = giver.owned - target;
+    let excess = donor.owned - target;
     let slice = if excess < work { (excess / work).clamp(TAKEN_MIN, TAKEN_MAX) } else { TAKEN_MAX };
     tokens.extend(cut.into_iter().rev().map(|(start, end, _)| at(start, end, slice)));
 }

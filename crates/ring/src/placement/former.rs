@@ -13,10 +13,10 @@
 use types::Token;
 
 use super::{Members, Natural, tokens_of};
-use crate::endpoint::{Endpoint, Former};
+use crate::endpoint::{Endpoint, FormerTokens};
 
 /// Adds the tokens at which ranges ended before.
-pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
+pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &FormerTokens) {
     let before = ends.len();
     ends.extend(former.values().flatten());
     if ends.len() > before {
@@ -29,7 +29,7 @@ pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
 /// `now`, `pending` and `natural` are as for the pending ones; `pending` may be empty.
 pub(super) fn of(
     endpoints: &[Endpoint],
-    former: &Former,
+    former: &FormerTokens,
     now: &[Natural],
     pending: &[Natural],
     natural: impl Fn(&Members) -> Vec<Natural>,

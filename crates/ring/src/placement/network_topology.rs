@@ -19,12 +19,12 @@ use crate::endpoint::{Endpoint, EndpointId};
 pub(super) struct NetworkTopology<'a> {
     endpoints: &'a [Endpoint],
     /// Data centers without a replica yet, which a walk fills.
-    centers: Vec<Filling<'a>>,
+    centers: Vec<DataCenterReplicas<'a>>,
 }
 
 /// A data center that is being filled with replicas.
 #[derive(Clone)]
-struct Filling<'a> {
+struct DataCenterReplicas<'a> {
     name: &'a str,
     /// Replicas still to be found.
     left: u32,
@@ -34,7 +34,7 @@ struct Filling<'a> {
     racks: Vec<&'a str>,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> DataCenterReplicas<'a> {
     /// A data center before the walk; None: it has no endpoint.
     fn new(name: &'a str, factor: u32, members: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
         let here = members.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
@@ -50,7 +50,7 @@ impl<'a> Filling<'a> {
     }
 
     /// Whether an endpoint that has no replica yet gets one.
-    fn takes(&mut self, endpoint: &'a Endpoint) -> bool {
+    fn accepts(&mut self, endpoint: &'a Endpoint) -> bool {
         if self.left == 0 {
             return false;
         }
@@ -71,7 +71,7 @@ impl<'a> NetworkTopology<'a> {
     /// data centers and racks.
     pub fn new(endpoints: &'a [Endpoint], members: &[EndpointId], factors: &'a BTreeMap<String, u32>) -> Self {
         let centers =
-            factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, members, endpoints)).collect();
+            factors.iter().filter_map(|(name, factor)| DataCenterReplicas::new(name, *factor, members, endpoints)).collect();
         Self { endpoints, centers }
     }
 
@@ -87,7 +87,7 @@ impl<'a> NetworkTopology<'a> {
             let center = centers.iter_mut().find(|center| center.name == endpoint.data_center);
             if let Some(center) = center
                 && !natural.contains(&id)
-                && center.takes(endpoint)
+                && center.accepts(endpoint)
             {
                 natural.push(id);
             }

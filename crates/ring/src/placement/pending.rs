@@ -42,15 +42,15 @@ pub(super) fn of(
 ) -> Vec<Natural> {
     let after_leaving = members.without(|id| endpoints[id.index()].state == State::Leaving);
     let mut pending = vec![Natural::new(); now.len()];
-    gain(&mut pending, now, &natural(&after_leaving), |_| true);
+    add_gaining(&mut pending, now, &natural(&after_leaving), |_| true);
     for (id, endpoint) in (0u32..).map(EndpointId).zip(endpoints) {
         match endpoint.state {
             State::Normal | State::Leaving => {}
             State::Joining | State::Replacing(_) => {
                 let joined = natural(&after_leaving.with(id, &endpoint.tokens));
-                gain(&mut pending, now, &joined, |gaining| gaining == id);
+                add_gaining(&mut pending, now, &joined, |gaining| gaining == id);
             }
-            State::Moving(to) => gain(&mut pending, now, &natural(&after_leaving.with(id, &[to])), |_| true),
+            State::Moving(to) => add_gaining(&mut pending, now, &natural(&after_leaving.with(id, &[to])), |_| true),
         }
     }
     let is_both = |(pending, now): (&Natural, &Natural)| pending.iter().any(|id| now.contains(id));
@@ -59,7 +59,7 @@ pub(super) fn of(
 }
 
 /// Adds the endpoints that hold a range after a change and do not now.
-fn gain(pending: &mut [Natural], now: &[Natural], after: &[Natural], counts: impl Fn(EndpointId) -> bool) {
+fn add_gaining(pending: &mut [Natural], now: &[Natural], after: &[Natural], counts: impl Fn(EndpointId) -> bool) {
     for ((pending, now), after) in pending.iter_mut().zip(now).zip(after) {
         for id in after.iter().copied() {
             if counts(id) && !now.contains(&id) && !pending.contains(&id) {

@@ -97,9 +97,9 @@ fn a_node_that_joins_fetches_what_it_gains() {
         let tokens = all.endpoint(who).tokens.clone();
         for replication in &replications {
             let placement = placed(&joining, replication);
-            let nearest = joining.joining_fetches(&placement, who, &tokens, Choice::NEAREST).expect("not strict");
+            let nearest = joining.joining_fetches(&placement, who, &tokens, SourceChoice::NEAREST).expect("not strict");
             check_gain(&joining, &all, replication, who, &nearest);
-            match joining.joining_fetches(&placement, who, &tokens, Choice::STRICT) {
+            match joining.joining_fetches(&placement, who, &tokens, SourceChoice::STRICT) {
                 Ok(fetches) => {
                     check_gain(&joining, &all, replication, who, &fetches);
                     let (old, new) = (placed(&joining, replication), placed(&all, replication));
@@ -201,7 +201,7 @@ fn a_node_that_moves_fetches_what_it_gains_and_hands_on_what_it_loses() {
         let moved = with(&ring, who, |endpoint| endpoint.tokens = vec![to]);
         for replication in &replications {
             let (old, new) = (placed(&ring, replication), placed(&moved, replication));
-            let Ok((fetches, transfers)) = ring.moving_flows(&old, who, to, Choice::NEAREST) else {
+            let Ok((fetches, transfers)) = ring.moving_flows(&old, who, to, SourceChoice::NEAREST) else {
                 panic!("not strict: {replication:?}")
             };
             check_gain(&ring, &moved, replication, who, &fetches);
@@ -236,13 +236,13 @@ fn a_strict_source_that_is_down_is_refused() {
     let fetches =
         |ring: &Ring, choice| ring.joining_fetches(&placed(ring, &replication), EndpointId(3), &[Token(150)], choice);
     // (300,100] goes from 1,2 to 1,4, and (100,150] from 2,3 to 4,2
-    let strict = fetches(&ring, Choice::STRICT).expect("everybody is up");
+    let strict = fetches(&ring, SourceChoice::STRICT).expect("everybody is up");
     let expected = [(EndpointId(1), vec![(Token(300), Token(100))]), (EndpointId(2), vec![(Token(100), Token(150))])];
     assert_eq!(strict.from, expected.into());
     let down = with(&ring, EndpointId(1), |endpoint| endpoint.is_up = false);
-    let refused = fetches(&down, Choice::STRICT).expect_err("the second is down");
+    let refused = fetches(&down, SourceChoice::STRICT).expect_err("the second is down");
     assert_eq!((refused.needed.as_slice(), refused.is_ambiguous), ([EndpointId(1)].as_slice(), false));
-    let nearest = fetches(&down, Choice::NEAREST).expect("not strict");
+    let nearest = fetches(&down, SourceChoice::NEAREST).expect("not strict");
     let of = |id: u32| nearest.from.get(&EndpointId(id)).cloned().unwrap_or_default();
     assert_eq!((of(0), of(2)), (vec![(Token(300), Token(100))], vec![(Token(100), Token(150))]));
 }
@@ -260,7 +260,7 @@ fn a_rebuild_fetches_what_a_node_has_from_the_others() {
                 continue;
             }
             for within in [Ranges::new(), vec![(from, to)]] {
-                let fetches = ring.rebuild_fetches(&placement, who, &within, Choice::NEAREST).expect("not strict");
+                let fetches = ring.rebuild_fetches(&placement, who, &within, SourceChoice::NEAREST).expect("not strict");
                 for token in samples(&ring, &ring).into_iter().chain([from, to, Token(from.0 + 1), Token(to.0 + 1)]) {
                     let natural = placement.natural(token);
                     let is_wanted = within.is_empty() || contains((from, to), token);

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Weak};
 
-use env::{Env, MakeLocal};
+use env::{Env, LocalFutureFactory};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::shared::RingRoles;
@@ -38,7 +38,7 @@ pub(super) struct Renewal {
 /// Starts the thread. The thread ends when the sender of `due`, which is a field of [`RingRoles`],
 /// is dropped.
 pub(super) fn start(env: &Env, ring_roles: Weak<RingRoles>, due: mpsc::Receiver<Renewal>) {
-    let make: MakeLocal = Box::new(move || Box::pin(renew_all(ring_roles, due)));
+    let make: LocalFutureFactory = Box::new(move || Box::pin(renew_all(ring_roles, due)));
     drop(env.tasks.spawn_local_worker("auth", make));
 }
 

@@ -15,7 +15,7 @@ use cluster::Node;
 use cluster::system_rows::SystemRow;
 use cql::CqlError;
 use cql::auth::DEFAULT_SUPERUSER;
-use env::MakeLocal;
+use env::LocalFutureFactory;
 use rows::Mutation;
 use tokio::sync::oneshot;
 use types::Consistency;
@@ -40,7 +40,7 @@ pub(super) fn start(node: &Arc<Node>, password: FirstPassword, is_alone: bool) -
     let (stop, stopped) = oneshot::channel::<()>();
     let (env, weak) = (node.env.clone(), Arc::downgrade(node));
     let first_delay = if is_alone { Duration::ZERO } else { DELAY };
-    let make: MakeLocal = Box::new(move || {
+    let make: LocalFutureFactory = Box::new(move || {
         Box::pin(async move {
             tokio::select! {
                 _ = stopped => {}

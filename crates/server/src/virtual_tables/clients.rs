@@ -45,7 +45,7 @@ fn row(connection: &ConnectionStats, nobody: Option<&str>) -> VirtualRow {
 
 #[cfg(test)]
 mod tests {
-    use tls::Encrypted;
+    use tls::EncryptionInfo;
 
     use super::*;
     use crate::machine;
@@ -59,7 +59,7 @@ mod tests {
             [Some(vec![0]), None, None]
         );
         let cipher_suite = "TLS_AES_256_GCM_SHA384".to_owned();
-        connection.encrypted.set(Encrypted { protocol: "TLSv1.3", cipher_suite }).expect("set once");
+        connection.encrypted.set(EncryptionInfo { protocol: "TLSv1.3", cipher_suite }).expect("set once");
         assert_eq!(shown("ssl_enabled"), Some(vec![1]));
         assert_eq!(shown("ssl_protocol"), Some(b"TLSv1.3".to_vec()));
         assert_eq!(shown("ssl_cipher_suite"), Some(b"TLS_AES_256_GCM_SHA384".to_vec()));

@@ -49,7 +49,7 @@ pub fn connector(settings: &TlsSettings) -> Result<TlsConnector, String> {
         .with_protocol_versions(&[&version::TLS13, &version::TLS12])
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyName { chain, trusted, provider }));
+        .with_custom_certificate_verifier(Arc::new(ChainVerifier { chain, trusted, provider }));
     let config = match &settings.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key_path)) => {
@@ -75,7 +75,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 
 /// Checks the chain of a certificate, but not its name; without a chain nothing is checked.
 #[derive(Debug)]
-struct AnyName {
+struct ChainVerifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
     /// The trusted certificates. A node may show one of them itself: such a certificate is signed
     /// by its own key and has no chain. Its last day is not checked.
@@ -83,7 +83,7 @@ struct AnyName {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for ChainVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

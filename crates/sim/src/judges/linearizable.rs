@@ -38,14 +38,14 @@ fn check_key(mut operations: Vec<Operation>) -> Option<Finding> {
         .retain(|one| one.outcome != Outcome::Failed && (one.outcome, one.action) != (Outcome::Unknown, Action::Read));
     operations.sort_by_key(|one| (one.asked, one.heard));
     let what = match search(&operations) {
-        Searched::Found => return None,
-        Searched::None { farthest } => format!("no order explains key {}, not behind\n{farthest}", operations[0].key),
-        Searched::GivenUp => format!("key {}: more than {STATES_MAX} states", operations[0].key),
+        SearchResult::Found => return None,
+        SearchResult::None { farthest } => format!("no order explains key {}, not behind\n{farthest}", operations[0].key),
+        SearchResult::GivenUp => format!("key {}: more than {STATES_MAX} states", operations[0].key),
     };
     Some(Finding { judge: "linearizable", what })
 }
 
-enum Searched {
+enum SearchResult {
     Found,
     /// There is no order: the longest explanation, and the operations that could not follow it.
     None {
@@ -67,7 +67,7 @@ fn with(taken: &Taken, number: usize) -> Taken {
     after
 }
 
-fn search(operations: &[Operation]) -> Searched {
+fn search(operations: &[Operation]) -> SearchResult {
     let answered = operations.iter().filter(|one| one.outcome != Outcome::Unknown).count();
     let nothing: Taken = vec![0; operations.len().div_ceil(64)].into();
     let mut visited: HashSet<(Taken, Option<u64>)> = HashSet::new();
@@ -76,13 +76,13 @@ fn search(operations: &[Operation]) -> Searched {
     let mut farthest = (0, String::new());
     while let Some((taken, value, count)) = open.pop() {
         if count == answered {
-            return Searched::Found;
+            return SearchResult::Found;
         }
         if !visited.insert((taken.clone(), value)) {
             continue;
         }
         if visited.len() > STATES_MAX {
-            return Searched::GivenUp;
+            return SearchResult::GivenUp;
         }
         let candidates = candidates(operations, &taken);
         if count >= farthest.0 {
@@ -104,7 +104,7 @@ fn search(operations: &[Operation]) -> Searched {
             }
         }
     }
-    Searched::None { farthest: farthest.1 }
+    SearchResult::None { farthest: farthest.1 }
 }
 
 /// Operations that may take effect next: no other one that is left had ended before they began.

@@ -29,7 +29,7 @@ impl Client {
     }
 
     /// Has all further connections go to this node.
-    pub fn only(&mut self, server: usize) {
+    pub fn connect_only_to(&mut self, server: usize) {
         self.only = Some(server);
         self.stream = None;
     }
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Asks again and again, until there is an answer that is no error.
-    pub async fn insist(&mut self, text: &str, level: u16) -> Vec<Vec<Option<i64>>> {
+    pub async fn ask_until_answered(&mut self, text: &str, level: u16) -> Vec<Vec<Option<i64>>> {
         loop {
             self.connect().await;
             match self.ask(text, level).await {

@@ -9,7 +9,7 @@ use cluster::repair::options::RepairOptions;
 use env::sim::World;
 use internode::payload::gossip::ApplicationState;
 
-use super::stage::Stage;
+use super::running_nodes::RunningNodes;
 use super::workload::KEYSPACE;
 use crate::judges::converged::{Facts, View};
 
@@ -20,12 +20,12 @@ const REPAIR_MAX: Duration = Duration::from_secs(600);
 const RESTLESS: [ApplicationState; 3] = [ApplicationState::Load, ApplicationState::Severity, ApplicationState::X10];
 
 /// The schema version of each node.
-pub(super) fn schema_versions(stage: &Stage<'_>) -> Vec<[u8; 16]> {
+pub(super) fn schema_versions(stage: &RunningNodes<'_>) -> Vec<[u8; 16]> {
     stage.nodes().map(|node| node.services.node.schema().version).collect()
 }
 
 /// The view that each node has of all nodes, with its own name.
-pub(super) fn views(stage: &Stage<'_>) -> Vec<(String, View)> {
+pub(super) fn views(stage: &RunningNodes<'_>) -> Vec<(String, View)> {
     let view = |node: &std::sync::Arc<cluster::Node>| {
         let ring = node.ring();
         let facts = |known: gossip::Known| {
@@ -46,7 +46,7 @@ pub(super) fn views(stage: &Stage<'_>) -> Vec<(String, View)> {
 
 /// A full repair of the keyspace by the first node, which has a copy of everything. Err: the
 /// repair's reason.
-pub(super) fn repair(world: &World, stage: &Stage<'_>) -> Result<(), String> {
+pub(super) fn repair(world: &World, stage: &RunningNodes<'_>) -> Result<(), String> {
     let first = stage.nodes().next().expect("all nodes run");
     let begun = first.services.node.start_repair(KEYSPACE, RepairOptions::default());
     let command = begun.map_err(|error| error.to_string())?.ok_or("there is nothing to repair")?;

@@ -16,8 +16,8 @@ use cluster::repair::records::{End, Step, Subject};
 use env::Random;
 use env::sim::World;
 
-use super::stage::Stage;
-use super::workload::{self, KEYSPACE, Seen};
+use super::running_nodes::RunningNodes;
+use super::workload::{self, KEYSPACE, Observations};
 use super::{CLIENTS, RING};
 use crate::faults::Kind;
 use crate::judges::{Rulings, equal, repaired};
@@ -48,7 +48,7 @@ pub(super) fn settings(is_on: bool) -> Vec<String> {
 type Repairs = BTreeMap<[u8; 16], repaired::Repaired>;
 
 /// Looks at the repairs of each node: a node that is killed forgets them.
-fn collect(stage: &Stage<'_>, repairs: &mut Repairs) {
+fn collect(stage: &RunningNodes<'_>, repairs: &mut Repairs) {
     for node in stage.nodes() {
         for record in node.services.node.repair_records(Subject::Command) {
             let state = record.state();
@@ -74,20 +74,20 @@ pub fn run(settings: Settings) -> Report {
 pub fn run_with(settings: Settings, is_on: bool) -> Report {
     let world = World::new(settings.seed, RING.servers + CLIENTS);
     let dice = world.dice();
-    let seen = Seen::of(RING);
-    let mut stage = Stage::scheduled(&world, RING, &seen, is_on);
+    let seen = Observations::of(RING);
+    let mut stage = RunningNodes::scheduled(&world, RING, &seen, is_on);
     workload::prepare(&world, &seen);
     workload::set_grace(&world, &seen, GRACE);
     let begun = seconds(&world);
     let (mut repairs, mut rows) = (Repairs::new(), BTreeMap::new());
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
     while world.elapsed() < end {
-        workload::drift(&world, &seen, dice.below(RING.servers as u64) as usize, KEYS, &mut rows);
+        workload::write_without_a_node(&world, &seen, dice.below(RING.servers as u64) as usize, KEYS, &mut rows);
         let until = world.elapsed() + Duration::from_secs(ROUND_SECONDS / 2 + dice.below(ROUND_SECONDS));
         let is_troubled = dice.below(3) == 0 && (stage.happened.len() as u64) < settings.steps;
         collect(&stage, &mut repairs);
         if let Some(kind) = settings.kinds.among(&TROUBLES).draw(&dice).filter(|_| is_troubled) {
-            stage.befall(&dice, kind);
+            stage.inject(&dice, kind);
         }
         while world.elapsed() < until {
             world.run_for(Duration::from_secs(20));
@@ -104,10 +104,10 @@ pub fn run_with(settings: Settings, is_on: bool) -> Report {
     let tables: Vec<(String, i64)> =
         workload::table_names().map(|name| (format!("{KEYSPACE}.{name}"), GRACE)).collect();
     let repairs: Vec<repaired::Repaired> = repairs.into_values().collect();
-    rulings.hear("repaired", repaired::check(&tables, &repairs, begun, seconds(&world), PROBES));
+    rulings.add("repaired", repaired::check(&tables, &repairs, begun, seconds(&world), PROBES));
     let mut replicas = workload::versioned(&world, &seen);
     replicas.push(rows);
-    rulings.hear("equal", equal::check(&replicas));
+    rulings.add("equal", equal::check(&replicas));
     let seen_tables: BTreeSet<&str> = repairs.iter().map(|repair| repair.table.as_str()).collect();
     let happened = std::mem::take(&mut stage.happened)
         .into_iter()

@@ -5,7 +5,7 @@ use cluster::operations::tables::{self, Selection};
 use env::sim::{Fault, Op};
 use server::running::RunningNode;
 
-use super::stage::{open, settings_of};
+use super::running_nodes::{open, settings_of};
 use super::*;
 use crate::starting;
 
@@ -15,7 +15,7 @@ const FAILING: usize = 2;
 /// Starts a ring with a policy, lets the disk of one node fail, and waits until every member has
 /// heard what there is to hear. Gives whether that node serves clients, and whether another node
 /// takes it for a live one.
-fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Seen, &RunningNode)) -> (bool, bool) {
+fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Observations, &RunningNode)) -> (bool, bool) {
     let world = World::new(11, RING.servers + CLIENTS);
     let start = |machine: usize| {
         let mut settings = settings_of(&world, machine, RING);
@@ -23,7 +23,7 @@ fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Seen, &RunningNode))
         open(&world, machine, RING, &settings, &starting::drive(&world)).expect("a sound machine starts")
     };
     let nodes: Vec<RunningNode> = (0..RING.servers).map(start).collect();
-    let seen = Seen::of(RING);
+    let seen = Observations::of(RING);
     workload::prepare(&world, &seen);
     let node = &nodes[FAILING];
     let address = node.services.node.identity.broadcast;
@@ -40,7 +40,7 @@ fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Seen, &RunningNode))
 
 #[test]
 fn a_failed_commit_log_ends_the_traffic_of_its_node_where_the_policy_is_stop() {
-    let of_log = |world: &World, seen: &Seen, _: &RunningNode| {
+    let of_log = |world: &World, seen: &Observations, _: &RunningNode| {
         world.disk(FAILING).inject(Fault { times: u64::MAX, ..Fault::next(Op::Sync, "CommitLog-") });
         workload::start_all(world, CLIENTS, seen, world.elapsed() + Duration::from_secs(3), None);
     };
@@ -50,7 +50,7 @@ fn a_failed_commit_log_ends_the_traffic_of_its_node_where_the_policy_is_stop() {
 
 #[test]
 fn a_failed_flush_ends_the_traffic_of_its_node_where_the_policy_is_stop() {
-    let of_flush = |world: &World, _: &Seen, node: &RunningNode| {
+    let of_flush = |world: &World, _: &Observations, node: &RunningNode| {
         world.disk(FAILING).inject(Fault { times: u64::MAX, ..Fault::next(Op::Create, "-Data.db") });
         let [keyspaces, names] = [["system".to_owned()], ["local".to_owned()]];
         let local = Selection { keyspaces: &keyspaces, tables: &names };

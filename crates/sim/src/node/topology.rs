@@ -33,11 +33,11 @@ use cluster::repair::command::EventKind;
 use cluster::repair::options::RepairOptions;
 use cluster::system_rows;
 use env::sim::{Link, SimRandom, World};
-use env::{MakeLocal, Random};
+use env::{LocalFutureFactory, Random};
 use server::running::{RunningNode, StartError};
 
-use super::stage::{open, settings_of};
-use super::workload::{self, KEYSPACE, Seen};
+use super::running_nodes::{open, settings_of};
+use super::workload::{self, KEYSPACE, Observations};
 use super::{CLIENTS, END_MAX, Layout, SETTLE};
 use crate::faults::{self, Machines};
 use crate::judges::{Finding, Rulings, atomic, bounds, counted, equal, linearizable, members};
@@ -79,7 +79,7 @@ enum Change {
 
 /// A death: the machine, the kind and the time.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct PlannedDeath {
     machine: usize,
     /// True: the disk loses the data that was not synced.
     loses_power: bool,
@@ -88,7 +88,7 @@ struct Hit {
 }
 
 /// The machines, the nodes that run on them, and the set of members.
-struct Grown<'w> {
+struct ChangingRing<'w> {
     world: &'w World,
     dice: SimRandom,
     nodes: Vec<Option<RunningNode>>,
@@ -100,10 +100,10 @@ struct Grown<'w> {
 /// Runs a ring that changes on a seed, and judges what was seen.
 pub fn run(settings: Settings) -> Report {
     let world = World::new(settings.seed, SERVERS + CLIENTS);
-    let seen = Seen::of(LAYOUT);
+    let seen = Observations::of(LAYOUT);
     let (nodes, happened) = ((0..SERVERS).map(|_| None).collect(), Vec::new());
     let mut grown =
-        Grown { world: &world, dice: world.dice(), nodes, members: (0..LAYOUT.members).collect(), happened };
+        ChangingRing { world: &world, dice: world.dice(), nodes, members: (0..LAYOUT.members).collect(), happened };
     (0..LAYOUT.members).for_each(|machine| grown.start_member(machine));
     workload::prepare(&world, &seen);
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
@@ -115,11 +115,11 @@ pub fn run(settings: Settings) -> Report {
         grown.carry_out(change);
         astray = grown.judge_members();
     }
-    faults::quiet(&world, Machines { servers: SERVERS, clients: CLIENTS });
+    faults::end_faults(&world, Machines { servers: SERVERS, clients: CLIENTS });
     let done = world.run_until(END_MAX, || seen.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     world.run_for(SETTLE);
-    workload::look_at_the_end(&world, &seen);
+    workload::read_all_keys(&world, &seen);
     let rulings = judge(&world, &seen, &grown, astray);
     let happened = std::mem::take(&mut grown.happened);
     drop(grown);
@@ -128,26 +128,26 @@ pub fn run(settings: Settings) -> Report {
 }
 
 /// Judges the run. `astray`: findings on members while the ring changed.
-fn judge(world: &World, seen: &Seen, grown: &Grown<'_>, astray: Vec<Finding>) -> Rulings {
+fn judge(world: &World, seen: &Observations, grown: &ChangingRing<'_>, astray: Vec<Finding>) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
         seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
     let mut rulings = Rulings::default();
     let is_whole = astray.is_empty();
-    rulings.hear_of_versioned(&versioned, &[]);
-    rulings.hear("linearizable", linearizable::check(&contended));
-    rulings.hear("counted", counted::check(&seen.counters()));
-    rulings.hear("atomic", atomic::check(&seen.batches()));
-    rulings.hear("bounds", bounds::check(&bounds::of_network(&world.network().figures())));
-    rulings.hear("members", astray);
+    rulings.add_versioned(&versioned, &[]);
+    rulings.add("linearizable", linearizable::check(&contended));
+    rulings.add("counted", counted::check(&seen.counters()));
+    rulings.add("atomic", atomic::check(&seen.batches()));
+    rulings.add("bounds", bounds::check(&bounds::of_network(&world.network().figures())));
+    rulings.add("members", astray);
     if is_whole {
         grown.repair();
         grown.clean_up();
-        rulings.hear("equal", grown.judge_replicas());
+        rulings.add("equal", grown.judge_replicas());
     }
     rulings
 }
 
-impl Grown<'_> {
+impl ChangingRing<'_> {
     /// The next change: with three members a node comes, is replaced or moves; with four a node
     /// leaves.
     fn draw(&self) -> Change {
@@ -170,7 +170,7 @@ impl Grown<'_> {
     }
 
     /// Draws a death while a node changes; None: no node dies.
-    fn draw_hit(&self, changing: usize) -> Option<Hit> {
+    fn draw_hit(&self, changing: usize) -> Option<PlannedDeath> {
         let after = Duration::from_millis(self.dice.below(HIT_WITHIN_MILLIS));
         let loses_power = self.dice.chance(50);
         let lives = |machine: &usize| *machine != changing && self.nodes[*machine].is_some();
@@ -180,7 +180,7 @@ impl Grown<'_> {
             1 => others[self.dice.below(others.len() as u64) as usize],
             _ => changing,
         };
-        Some(Hit { machine, loses_power, after })
+        Some(PlannedDeath { machine, loses_power, after })
     }
 
     /// Carries a change out, whatever troubles come, and waits until all members know it.
@@ -215,7 +215,7 @@ impl Grown<'_> {
     }
 
     /// One attempt of an operator. True: the change has come to its end.
-    fn attempt(&mut self, change: Change, hit: Option<Hit>) -> bool {
+    fn attempt(&mut self, change: Change, hit: Option<PlannedDeath>) -> bool {
         match change {
             Change::Join(machine) => self.join(machine, None, hit),
             Change::Replace { dead, by } => self.join(by, Some(dead), hit),
@@ -240,7 +240,7 @@ impl Grown<'_> {
     }
 
     /// Lets a new node join, in the place of a dead one if there is one.
-    fn join(&mut self, machine: usize, replaces: Option<usize>, hit: Option<Hit>) -> bool {
+    fn join(&mut self, machine: usize, replaces: Option<usize>, hit: Option<PlannedDeath>) -> bool {
         let mut settings = settings_of_grown(self.world, machine);
         settings.push("auto_bootstrap=true".to_owned());
         if let Some(dead) = replaces {
@@ -266,7 +266,7 @@ impl Grown<'_> {
                 return Ok(());
             }
             has_hit.set(true);
-            strike(self.world, hit);
+            end_machine(self.world, hit);
             if hit.machine == machine {
                 return Err(StartError::Join("it was killed".to_owned()));
             }
@@ -299,13 +299,13 @@ impl Grown<'_> {
 
     /// Has a node carry out `act` while the run goes on, and strikes meanwhile; nodes that died
     /// are started again. True: it was carried out.
-    fn ask<F>(&mut self, machine: usize, hit: Option<Hit>, act: impl FnOnce(Arc<Node>) -> F + Send + 'static) -> bool
+    fn ask<F>(&mut self, machine: usize, hit: Option<PlannedDeath>, act: impl FnOnce(Arc<Node>) -> F + Send + 'static) -> bool
     where
         F: Future<Output = Result<(), OperationError>> + 'static,
     {
         let (node, told) = (self.node(machine), Arc::new(Mutex::new(None)));
         let tell = Arc::clone(&told);
-        let make: MakeLocal = Box::new(move || {
+        let make: LocalFutureFactory = Box::new(move || {
             Box::pin(async move {
                 let done = act(node).await.is_ok();
                 *tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
@@ -316,7 +316,7 @@ impl Grown<'_> {
         if let Some(hit) = hit
             && !self.world.run_until(hit.after, || came().is_some())
         {
-            strike(self.world, hit);
+            end_machine(self.world, hit);
             self.world.run_for(Duration::from_millis(self.dice.below(1_000)));
             self.start_again(hit.machine);
             if hit.machine == machine {
@@ -327,7 +327,7 @@ impl Grown<'_> {
         came() == Some(true)
     }
 
-    fn leave(&mut self, machine: usize, hit: Option<Hit>) -> bool {
+    fn leave(&mut self, machine: usize, hit: Option<PlannedDeath>) -> bool {
         // it may have left for good just before it was killed, and the others wait for its word
         if self.nodes[machine].is_none() {
             return self.remove(machine, None);
@@ -342,7 +342,7 @@ impl Grown<'_> {
     }
 
     /// Has a member remove one that is dead for good.
-    fn remove(&mut self, dead: usize, hit: Option<Hit>) -> bool {
+    fn remove(&mut self, dead: usize, hit: Option<PlannedDeath>) -> bool {
         let asked = self.other_than(dead);
         let address = self.world.address(dead);
         let id = |grown: &Self| {
@@ -406,7 +406,7 @@ impl Grown<'_> {
     /// Repairs everything through each member, one after the other.
     fn repair(&self) {
         self.world.network().heal();
-        self.agree();
+        self.wait_for_agreement();
         for machine in &self.members {
             let command = self.node(*machine).start_repair(KEYSPACE, RepairOptions::default());
             let Ok(Some(command)) = command else { panic!("seed {}: a repair begins", self.world.seed()) };
@@ -452,7 +452,7 @@ impl Grown<'_> {
     }
 
     /// Waits until members agree on the list of members; gives up after a while.
-    fn agree(&self) {
+    fn wait_for_agreement(&self) {
         self.world.run_until(PATIENCE, || self.judge_known().is_empty());
     }
 
@@ -463,7 +463,7 @@ impl Grown<'_> {
     }
 
     fn judge_members(&self) -> Vec<Finding> {
-        self.agree();
+        self.wait_for_agreement();
         self.judge_known()
     }
 
@@ -502,7 +502,7 @@ impl Grown<'_> {
 }
 
 /// Kills a machine's process, or takes its power.
-fn strike(world: &World, hit: Hit) {
+fn end_machine(world: &World, hit: PlannedDeath) {
     match hit.loses_power {
         true => world.power_cut(hit.machine),
         false => world.kill(hit.machine),

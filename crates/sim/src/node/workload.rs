@@ -10,7 +10,7 @@ use env::sim::{SimRandom, World};
 
 use super::client::Client;
 use super::wire::{Answer, EACH_QUORUM, NODE_LOCAL, ONE, QUORUM, SERIAL};
-use super::{Careless, Layout};
+use super::{ClientDefect, Layout};
 use crate::history::{Action, History, Outcome};
 use crate::judges::atomic::Batches;
 use crate::judges::counted::Counted;
@@ -71,7 +71,7 @@ fn schema(layout: Layout) -> Vec<String> {
 
 /// The observations of clients; clones share them.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     pub layout: Layout,
     pub history: History,
     counters: Arc<Mutex<BTreeMap<u64, Counted>>>,
@@ -80,7 +80,7 @@ pub(crate) struct Seen {
     pub working: Arc<AtomicUsize>,
 }
 
-impl Seen {
+impl Observations {
     /// Observations before the first operation.
     pub fn of(layout: Layout) -> Self {
         let (history, counters, batches) = (History::default(), Arc::default(), Arc::default());
@@ -115,7 +115,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn spawn<F: Future<Output = ()> + 'static>(
     world: &World,
     machine: usize,
-    seen: &Seen,
+    seen: &Observations,
     work: impl FnOnce(Client) -> F + Send + 'static,
 ) {
     let (env, working, servers) = (world.env(machine), seen.working.clone(), seen.layout.servers);
@@ -128,19 +128,19 @@ fn spawn<F: Future<Output = ()> + 'static>(
     env.tasks.spawn_local_worker("client", Box::new(move || Box::pin(body())));
 }
 
-fn wait(world: &World, seen: &Seen) {
+fn wait(world: &World, seen: &Observations) {
     let done = world.run_until(Duration::from_secs(600), || seen.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: without troubles a client comes to its end", world.seed());
 }
 
 /// Creates the tables.
-pub(super) fn prepare(world: &World, seen: &Seen) {
+pub(super) fn prepare(world: &World, seen: &Observations) {
     for server in 0..seen.layout.members {
         let schema = schema(seen.layout);
         spawn(world, seen.layout.servers, seen, move |mut client| async move {
-            client.only(server);
+            client.connect_only_to(server);
             for statement in schema {
-                client.insist(&statement, ONE).await;
+                client.ask_until_answered(&statement, ONE).await;
             }
         });
         wait(world, seen);
@@ -148,7 +148,7 @@ pub(super) fn prepare(world: &World, seen: &Seen) {
 }
 
 /// Starts all clients; each works until `end` on the timeline.
-pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, end: Duration, careless: Option<Careless>) {
+pub(super) fn start_all(world: &World, machines: usize, seen: &Observations, end: Duration, careless: Option<ClientDefect>) {
     for number in 0..machines * PER_MACHINE {
         let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
         let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(end);
@@ -157,7 +157,7 @@ pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, end: Durati
 }
 
 /// Reads every key once more.
-pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
+pub(super) fn read_all_keys(world: &World, seen: &Observations) {
     let of_client = seen.clone();
     spawn(world, seen.layout.servers, seen, move |client| async move {
         let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0, careless: None };
@@ -167,12 +167,12 @@ pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
             worker.operate(key, Action::Read).await;
         }
         let level = worker.seen.level(&*worker.client.env.random);
-        for row in worker.client.insist("SELECT k, n FROM sim.counters", level).await {
+        for row in worker.client.ask_until_answered("SELECT k, n FROM sim.counters", level).await {
             let [Some(key), Some(value)] = row[..] else { panic!("two numbers are expected, not {row:?}") };
             lock(&worker.seen.counters).entry(key as u64).or_default().value = value as u64;
         }
         for (place, table) in ["first", "second"].into_iter().enumerate() {
-            let rows = worker.client.insist(&format!("SELECT id FROM sim.{table}"), level).await;
+            let rows = worker.client.ask_until_answered(&format!("SELECT id FROM sim.{table}"), level).await;
             let numbers = rows.into_iter().flatten().flatten().map(|number| number as u64).collect();
             lock(&worker.seen.batches).tables[place] = numbers;
         }
@@ -184,14 +184,14 @@ pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
 pub(super) type Rows = BTreeMap<(&'static str, i64), Vec<Option<i64>>>;
 
 /// The rows that each node has on its own.
-pub(super) fn contents(world: &World, seen: &Seen) -> Vec<Rows> {
+pub(super) fn contents(world: &World, seen: &Observations) -> Vec<Rows> {
     let of_node = |server: usize| {
         let contents: Arc<Mutex<Rows>> = Arc::default();
         let found = Arc::clone(&contents);
         spawn(world, seen.layout.servers, seen, move |mut client| async move {
-            client.only(server);
+            client.connect_only_to(server);
             for (table, columns) in CONTENTS {
-                let rows = client.insist(&format!("SELECT {columns} FROM sim.{table}"), NODE_LOCAL).await;
+                let rows = client.ask_until_answered(&format!("SELECT {columns} FROM sim.{table}"), NODE_LOCAL).await;
                 let keyed = |row: Vec<Option<i64>>| Some(((table, (*row.first()?)?), row));
                 lock(&found).extend(rows.into_iter().filter_map(keyed));
             }
@@ -208,11 +208,11 @@ pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Sets the gc_grace of all tables, seconds.
-pub(super) fn set_grace(world: &World, seen: &Seen, grace: i64) {
+pub(super) fn set_grace(world: &World, seen: &Observations, grace: i64) {
     spawn(world, seen.layout.servers, seen, move |mut client| async move {
-        client.only(0);
+        client.connect_only_to(0);
         for table in table_names() {
-            client.insist(&format!("ALTER TABLE sim.{table} WITH gc_grace_seconds = {grace}"), ONE).await;
+            client.ask_until_answered(&format!("ALTER TABLE sim.{table} WITH gc_grace_seconds = {grace}"), ONE).await;
         }
     });
     wait(world, seen);
@@ -221,14 +221,14 @@ pub(super) fn set_grace(world: &World, seen: &Seen, grace: i64) {
 /// The time for which a node is cut off, so that no message reaches it later.
 const CUT_OFF: Duration = Duration::from_secs(15);
 /// Number of rows that are written or deleted while a node is cut off.
-const DRIFTING: u64 = 6;
+const WRITES_WITHOUT_A_NODE: u64 = 6;
 
 /// Writes and deletes rows at ONE while a node is cut off. `rows`: the rows that have to be there
 /// in the end.
-pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows: &mut BTreeMap<i64, i64>) {
+pub(super) fn write_without_a_node(world: &World, seen: &Observations, cut_off: usize, keys: u64, rows: &mut BTreeMap<i64, i64>) {
     let server = (cut_off + 1) % seen.layout.servers;
     let mut statements = Vec::new();
-    for _ in 0..DRIFTING {
+    for _ in 0..WRITES_WITHOUT_A_NODE {
         let (key, version) = (world.dice().below(keys) as i64, world.elapsed().as_micros() as i64 + 1);
         let version = version + statements.len() as i64;
         statements.push(match world.dice().below(3) {
@@ -244,9 +244,9 @@ pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows:
     }
     world.network().partition(&[cut_off]);
     spawn(world, seen.layout.servers, seen, move |mut client| async move {
-        client.only(server);
+        client.connect_only_to(server);
         for statement in statements {
-            client.insist(&statement, ONE).await;
+            client.ask_until_answered(&statement, ONE).await;
         }
     });
     wait(world, seen);
@@ -255,7 +255,7 @@ pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows:
 }
 
 /// The versioned rows that each node has on its own.
-pub(super) fn versioned(world: &World, seen: &Seen) -> Vec<BTreeMap<i64, i64>> {
+pub(super) fn versioned(world: &World, seen: &Observations) -> Vec<BTreeMap<i64, i64>> {
     let of_node = |rows: Rows| {
         let of_row = |((table, key), row): ((&str, i64), Vec<Option<i64>>)| {
             Some((key, (*row.get(1)?)?)).filter(|_| table == "versioned")
@@ -266,7 +266,7 @@ pub(super) fn versioned(world: &World, seen: &Seen) -> Vec<BTreeMap<i64, i64>> {
 }
 
 /// Asks a node for a change of the schema, once. Gives the change in words.
-pub(super) fn alter(world: &World, seen: &Seen, dice: &SimRandom, number: usize) -> String {
+pub(super) fn alter(world: &World, seen: &Observations, dice: &SimRandom, number: usize) -> String {
     let server = dice.below(seen.layout.servers as u64) as usize;
     let text = match dice.below(3) {
         0 => format!("CREATE TABLE IF NOT EXISTS sim.later{number} (k int PRIMARY KEY, v int)"),
@@ -275,7 +275,7 @@ pub(super) fn alter(world: &World, seen: &Seen, dice: &SimRandom, number: usize)
     };
     let words = format!("{server} is asked for {text}");
     spawn(world, seen.layout.servers, seen, move |mut client| async move {
-        client.only(server);
+        client.connect_only_to(server);
         client.connect().await;
         // nobody waits for the answer: the change is in force in the end, or it is not
         let _ = client.ask(&text, ONE).await;
@@ -285,17 +285,17 @@ pub(super) fn alter(world: &World, seen: &Seen, dice: &SimRandom, number: usize)
 
 struct Worker {
     client: Client,
-    seen: Seen,
+    seen: Observations,
     number: usize,
     /// Number of clients.
     all: u64,
     /// The last number that this client has used for a value or version.
     last: u64,
-    careless: Option<Careless>,
+    careless: Option<ClientDefect>,
 }
 
 /// The outcome of a statement.
-enum Came {
+enum StatementOutcome {
     Rows(Vec<Vec<Option<i64>>>),
     /// The statement certainly changed nothing.
     Refused,
@@ -325,16 +325,16 @@ impl Worker {
         }
     }
 
-    async fn ask(&mut self, text: &str, level: u16) -> Came {
+    async fn ask(&mut self, text: &str, level: u16) -> StatementOutcome {
         match self.client.ask(text, level).await {
-            Some(Answer::Rows(rows)) => Came::Rows(rows),
+            Some(Answer::Rows(rows)) => StatementOutcome::Rows(rows),
             // overloaded, bootstrapping, unavailable: refused before anything was done
-            Some(Answer::Error(0x1000..=0x1003, _)) => Came::Refused,
+            Some(Answer::Error(0x1000..=0x1003, _)) => StatementOutcome::Refused,
             Some(Answer::Error(code, said)) => {
                 assert!(code < 0x2000, "{text} is right, but: {said}");
-                Came::Unknown
+                StatementOutcome::Unknown
             }
-            None => Came::Unknown,
+            None => StatementOutcome::Unknown,
         }
     }
 
@@ -360,11 +360,11 @@ impl Worker {
         let (text, level) = statement(key, action, is_versioned, self.seen.level(&*self.client.env.random));
         let came = self.ask(&text, level).await;
         let outcome = match (action, came) {
-            (Action::Read, Came::Rows(rows)) => Outcome::Value(first_value(&rows)),
-            (Action::Read, _) | (_, Came::Refused) => Outcome::Failed,
-            (_, Came::Unknown) => Outcome::Unknown,
-            (Action::CompareAndSet { .. }, Came::Rows(rows)) => of_condition(&rows),
-            (_, Came::Rows(_)) => Outcome::Done,
+            (Action::Read, StatementOutcome::Rows(rows)) => Outcome::Value(first_value(&rows)),
+            (Action::Read, _) | (_, StatementOutcome::Refused) => Outcome::Failed,
+            (_, StatementOutcome::Unknown) => Outcome::Unknown,
+            (Action::CompareAndSet { .. }, StatementOutcome::Rows(rows)) => of_condition(&rows),
+            (_, StatementOutcome::Rows(_)) => Outcome::Done,
         };
         self.seen.history.end(number, outcome, self.client.env.now().as_nanos());
         match outcome {
@@ -378,15 +378,15 @@ impl Worker {
         let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
         let level = self.seen.level(&*self.client.env.random);
         let came = self.ask(&text, level).await;
-        if matches!(came, Came::Rows(_)) && self.careless == Some(Careless::CountTwice) {
+        if matches!(came, StatementOutcome::Rows(_)) && self.careless == Some(ClientDefect::CountTwice) {
             self.ask(&text, level).await;
         }
         let mut counters = lock(&self.seen.counters);
         let counted = counters.entry(key).or_default();
         match came {
-            Came::Rows(_) => counted.acknowledged += 1,
-            Came::Unknown => counted.unknown += 1,
-            Came::Refused => {}
+            StatementOutcome::Rows(_) => counted.acknowledged += 1,
+            StatementOutcome::Unknown => counted.unknown += 1,
+            StatementOutcome::Refused => {}
         }
     }
 
@@ -396,14 +396,14 @@ impl Worker {
         let level = self.seen.level(&*self.client.env.random);
         let first = format!("INSERT INTO sim.first (id, pad) VALUES ({id}, '{}')", "x".repeat(PAD_SIZE));
         let second = format!("INSERT INTO sim.second (id, tag) VALUES ({id}, 'second')");
-        if self.careless == Some(Careless::SplitBatch) {
+        if self.careless == Some(ClientDefect::SplitBatch) {
             self.ask(&first, level).await;
             self.client.connect().await;
             self.ask(&second, level).await;
             return;
         }
         let text = format!("BEGIN BATCH {first}; {second}; APPLY BATCH");
-        if let Came::Rows(_) = self.ask(&text, level).await {
+        if let StatementOutcome::Rows(_) = self.ask(&text, level).await {
             lock(&self.seen.batches).acknowledged.insert(id);
         }
     }

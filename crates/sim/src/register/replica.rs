@@ -35,7 +35,7 @@ async fn serve(env: Env, shared: Shared) {
     let (sender, inbox) = mpsc::channel(bound);
     let waiting = Arc::new(AtomicUsize::new(0));
     let (of_task, seen) = (env.clone(), waiting.clone());
-    tokio::task::spawn_local(work_off(of_task, shared.clone(), inbox, seen));
+    tokio::task::spawn_local(process_inbox(of_task, shared.clone(), inbox, seen));
     let address = SocketAddr::from(([0, 0, 0, 0], PORT));
     let mut listener = env.network.bind(address, false).expect("the last life's listener is gone");
     while let Ok((stream, _)) = accept(listener.as_mut()).await {
@@ -60,7 +60,7 @@ async fn answer(mut stream: Box<dyn Stream>, inbox: mpsc::Sender<Waiting>, share
     }
 }
 
-async fn work_off(env: Env, shared: Shared, mut inbox: mpsc::Receiver<Waiting>, waiting: Arc<AtomicUsize>) {
+async fn process_inbox(env: Env, shared: Shared, mut inbox: mpsc::Receiver<Waiting>, waiting: Arc<AtomicUsize>) {
     while let Some((request, answer)) = inbox.recv().await {
         waiting.fetch_sub(1, Ordering::Relaxed);
         // what cannot be stored is not acknowledged

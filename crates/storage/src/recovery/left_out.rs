@@ -55,7 +55,7 @@ fn directories(env: &Env, options: &EngineOptions, id: TableId) -> Result<Vec<Pa
 
 /// The directories in a directory whose names meet a condition; none where it is not there.
 fn below(env: &Env, above: &Path, is_meant: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StorageError> {
-    let entries = env.disk.list_dir_if_there(above).map_err(|error| StorageError::io(above, &error))?;
+    let entries = env.disk.list_dir_if_exists(above).map_err(|error| StorageError::io(above, &error))?;
     let meant = entries.into_iter().flatten().filter(|entry| entry.is_dir && is_meant(&entry.name));
     Ok(meant.map(|entry| above.join(entry.name)).collect())
 }

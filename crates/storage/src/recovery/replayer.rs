@@ -174,7 +174,7 @@ impl Replayer<'_> {
                 *outcome = self.list(list, &mut replayed).map(|()| replayed);
             }));
         }
-        self.recovery.env.tasks.side_by_side("replay", parts);
+        self.recovery.env.tasks.run_in_parallel("replay", parts);
         read?;
         outcomes.into_iter().try_fold(Replayed::default(), |all, one| {
             let one = one?;

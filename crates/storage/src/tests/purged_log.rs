@@ -461,7 +461,7 @@ fn a_restore_replays_what_was_not_purged_when_it_was_backed_up() {
     let disk = sim.env().disk;
     for directory in &directories {
         // `system.local` may have no SSTable yet
-        let entries = disk.list_dir_if_there(directory).expect("a sound disk lists").into_iter().flatten();
+        let entries = disk.list_dir_if_exists(directory).expect("a sound disk lists").into_iter().flatten();
         for entry in entries.filter(|entry| !entry.is_dir) {
             disk.remove_file(&directory.join(entry.name)).expect("a sound disk removes");
         }

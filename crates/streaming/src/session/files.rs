@@ -11,14 +11,14 @@ use crate::message::prepare::Summary;
 
 /// The files that a side has of one table. The number of a file is its index in `files`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Offer {
+pub struct OfferedFiles {
     /// The table.
     pub table: TableId,
     /// For each file the number of files that a summary counts for it, and its bytes.
     pub files: Vec<(usize, u64)>,
 }
 
-impl Offer {
+impl OfferedFiles {
     pub(super) fn summary(&self) -> Summary {
         let files: usize = self.files.iter().map(|(count, _)| count).sum();
         let bytes = self.files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -32,14 +32,14 @@ impl Offer {
 
 /// A file that comes from the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arrived {
+pub struct ReceivedFile {
     /// The file's table and number.
     pub id: Received,
     /// Number of files that a summary counts for it.
     pub files: usize,
 }
 
-impl Arrived {
+impl ReceivedFile {
     /// The file that a header describes.
     pub fn of(header: &FileHeader) -> Self {
         let id = Received { table: header.table, sequence: header.sequence };
@@ -49,13 +49,13 @@ impl Arrived {
 
 /// Files of a table that are sent.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct TransferTask {
     count: usize,
     /// Numbers of the files that the peer has not acknowledged.
     missing: BTreeSet<i32>,
 }
 
-impl Sending {
+impl TransferTask {
     pub fn new(count: usize) -> Self {
         let end = i32::try_from(count).expect("a table has fewer SSTables");
         Self { count, missing: (0..end).collect() }
@@ -81,7 +81,7 @@ impl Sending {
 
 /// Files of a table that are to come.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ReceiveTask {
     /// Number of files that the summary announced, components counted one by one.
     files: usize,
     /// Number of files that have come, components counted one by one.
@@ -90,12 +90,12 @@ pub(super) struct Expected {
     seen: BTreeSet<i32>,
 }
 
-impl Expected {
+impl ReceiveTask {
     pub fn new(summary: &Summary) -> Self {
         Self { files: usize::try_from(summary.files).unwrap_or(0), taken: 0, seen: BTreeSet::new() }
     }
 
-    pub fn admit(&self, file: &Arrived) -> Result<(), String> {
+    pub fn admit(&self, file: &ReceivedFile) -> Result<(), String> {
         let Received { table, sequence } = file.id;
         if self.seen.contains(&sequence) {
             return Err(format!("file {sequence} of table {table} came twice"));
@@ -106,7 +106,7 @@ impl Expected {
         Ok(())
     }
 
-    pub fn take(&mut self, file: &Arrived) {
+    pub fn take(&mut self, file: &ReceivedFile) {
         self.seen.insert(file.id.sequence);
         self.taken += file.files;
         assert!(self.taken <= self.files, "a file is admitted before it is taken");

@@ -29,7 +29,7 @@ impl Random {
 #[derive(Clone, Debug)]
 enum Flight {
     Event(Event),
-    File(Arrived),
+    File(ReceivedFile),
 }
 
 /// How the links of a run are.
@@ -56,7 +56,7 @@ struct Run {
     control: [u64; 2],
     is_linked: bool,
     troubles: Troubles,
-    offers: [Vec<Offer>; 2],
+    offers: [Vec<OfferedFiles>; 2],
     results: [Option<Result<(), String>>; 2],
     arrived: [BTreeSet<Received>; 2],
     added: [BTreeSet<Received>; 2],
@@ -100,12 +100,12 @@ fn a_control_link_has_messages_of_its_session_alone() {
 fn a_peer_asks_once() {
     let mut session = Session::follow(&init(), LIMITS, 0);
     let asks = || Event::Message(Message::PrepareSyn(PrepareSyn { requests: Vec::new(), summaries: Vec::new() }));
-    assert_eq!(session.on(asks(), 1), [Effect::Collect(Vec::new())]);
-    let offers = vec![Offer { table: table(1), files: vec![(1, 10)] }];
-    let answered = session.on(Event::Collected(offers), 2);
+    assert_eq!(session.on_event(asks(), 1), [Effect::Collect(Vec::new())]);
+    let offers = vec![OfferedFiles { table: table(1), files: vec![(1, 10)] }];
+    let answered = session.on_event(Event::Collected(offers), 2);
     assert!(matches!(answered[..], [Effect::Send(Message::PrepareSynAck(_))]), "{answered:?}");
     let refused = Effect::Finished(Err("PREPARE_SYN came twice".to_owned()));
-    assert_eq!(session.on(asks(), 3), [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
+    assert_eq!(session.on_event(asks(), 3), [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
 }
 
 /// A peer that takes what nobody has announced, having asked for nothing, has no complete session.
@@ -113,13 +113,13 @@ fn a_peer_asks_once() {
 fn no_files_are_awaited_before_they_are_announced() {
     let mut session = Session::follow(&init(), LIMITS, 0);
     let refused = Effect::Finished(Err("PREPARE_ACK came when no files were announced, or twice".to_owned()));
-    let ended = session.on(Event::Message(Message::PrepareAck), 1);
+    let ended = session.on_event(Event::Message(Message::PrepareAck), 1);
     assert_eq!(ended, [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
 }
 
-fn drawn_offers(random: &mut Random) -> Vec<Offer> {
+fn drawn_offers(random: &mut Random) -> Vec<OfferedFiles> {
     let tables = random.below(4);
-    let offer = |number| Offer {
+    let offer = |number| OfferedFiles {
         table: table(number),
         files: (0..random.below(5)).map(|_| (1 + random.below(8) as usize, 10)).collect(),
     };
@@ -222,7 +222,7 @@ impl Run {
             self.fly(later, sees, Flight::Event(Event::Broken("a file link has ended".to_owned())));
             return;
         }
-        self.fly(later, to, Flight::File(Arrived { id, files }));
+        self.fly(later, to, Flight::File(ReceivedFile { id, files }));
     }
 
     /// One flight arrives; false: none is left.
@@ -250,7 +250,7 @@ impl Run {
             let of_table = self.arrived[side].iter().filter(|id| id.table == *table).copied();
             self.added[side].extend(of_table);
         }
-        let effects = session.on(event, self.now);
+        let effects = session.on_event(event, self.now);
         self.carry_out(side, effects);
         true
     }
@@ -266,7 +266,7 @@ impl Run {
         // a side that nothing tells of the other's end waits for its clock
         for side in 0..2 {
             if let Some(session) = &mut self.sessions[side] {
-                let effects = session.on(Event::Tick, self.now + LIMITS.silence_max_ms);
+                let effects = session.on_event(Event::Tick, self.now + LIMITS.silence_max_ms);
                 self.carry_out(side, effects);
             }
         }
@@ -322,54 +322,54 @@ fn with_troubles_both_sides_end_and_agree() {
 fn silence_ends_a_session_and_anything_else_puts_that_off() {
     let (mut session, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
     let keep_alive = vec![Effect::Send(Message::KeepAlive)];
-    assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms - 1), []);
-    assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms), keep_alive);
-    assert_eq!(session.on(Event::Progress, 2 * LIMITS.keep_alive_ms), keep_alive);
-    assert_eq!(session.on(Event::Progress, 1000), []);
-    assert_eq!(session.on(Event::Tick, LIMITS.silence_max_ms), keep_alive);
-    let ended = session.on(Event::Tick, LIMITS.silence_max_ms + 1000);
+    assert_eq!(session.on_event(Event::Tick, LIMITS.keep_alive_ms - 1), []);
+    assert_eq!(session.on_event(Event::Tick, LIMITS.keep_alive_ms), keep_alive);
+    assert_eq!(session.on_event(Event::Progress, 2 * LIMITS.keep_alive_ms), keep_alive);
+    assert_eq!(session.on_event(Event::Progress, 1000), []);
+    assert_eq!(session.on_event(Event::Tick, LIMITS.silence_max_ms), keep_alive);
+    let ended = session.on_event(Event::Tick, LIMITS.silence_max_ms + 1000);
     assert!(matches!(&ended[..], [Effect::Send(Message::SessionFailed), Effect::Close, Effect::Finished(Err(_))]));
-    assert_eq!(session.on(Event::Tick, 2 * LIMITS.silence_max_ms), []);
+    assert_eq!(session.on_event(Event::Tick, 2 * LIMITS.silence_max_ms), []);
 }
 
 /// Adding files may build indexes for hours, in which the link may end.
 #[test]
 fn an_initiator_that_only_adds_files_needs_no_link() {
     let summary = Summary { table: table(1), files: 1, bytes: 1 };
-    let file = Arrived { id: Received { table: table(1), sequence: 0 }, files: 1 };
+    let file = ReceivedFile { id: Received { table: table(1), sequence: 0 }, files: 1 };
     let begun = || {
         let (mut session, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
-        session.on(Event::Message(Message::PrepareSynAck(vec![summary])), 0);
+        session.on_event(Event::Message(Message::PrepareSynAck(vec![summary])), 0);
         session
     };
     let mut session = begun();
-    assert_eq!(session.on(Event::Arrived(file), 0), [Effect::Send(Message::Received(file.id)), Effect::Add(table(1))]);
-    assert_eq!(session.on(Event::Message(Message::Complete), 0), []);
-    assert_eq!(session.on(Event::LinkEnded, 0), []);
-    assert_eq!(session.on(Event::Added(table(1)), 0), [Effect::Close, Effect::Finished(Ok(()))]);
+    assert_eq!(session.on_event(Event::Arrived(file), 0), [Effect::Send(Message::Received(file.id)), Effect::Add(table(1))]);
+    assert_eq!(session.on_event(Event::Message(Message::Complete), 0), []);
+    assert_eq!(session.on_event(Event::LinkEnded, 0), []);
+    assert_eq!(session.on_event(Event::Added(table(1)), 0), [Effect::Close, Effect::Finished(Ok(()))]);
     // a COMPLETE that comes before anything was announced leaves nothing to be added
     let (mut early, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
-    early.on(Event::Message(Message::Complete), 0);
-    assert!(matches!(&early.on(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
+    early.on_event(Event::Message(Message::Complete), 0);
+    assert!(matches!(&early.on_event(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
     // without COMPLETE the end of the link is the end of the session
     let mut session = begun();
-    session.on(Event::Arrived(file), 0);
-    assert!(matches!(&session.on(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
+    session.on_event(Event::Arrived(file), 0);
+    assert!(matches!(&session.on_event(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
 }
 
 #[test]
 fn a_preview_ends_behind_the_summaries() {
     let init = StreamInit { preview: Preview::All, ..init() };
-    let offer = Offer { table: table(1), files: vec![(7, 100), (1, 5)] };
+    let offer = OfferedFiles { table: table(1), files: vec![(7, 100), (1, 5)] };
     let (mut initiator, effects) = Session::initiate(init.clone(), Vec::new(), vec![offer.clone()], LIMITS, 0);
     let [Effect::Send(Message::Init(_)), Effect::Send(syn)] = &effects[..] else { panic!("{effects:?}") };
     let mut follower = Session::follow(&init, LIMITS, 0);
-    assert_eq!(follower.on(Event::Message(syn.clone()), 0), [Effect::Collect(Vec::new())]);
+    assert_eq!(follower.on_event(Event::Message(syn.clone()), 0), [Effect::Collect(Vec::new())]);
     let summary = Summary { table: table(1), files: 8, bytes: 105 };
     let answer = Message::PrepareSynAck(vec![summary]);
-    let effects = follower.on(Event::Collected(vec![offer]), 0);
+    let effects = follower.on_event(Event::Collected(vec![offer]), 0);
     assert_eq!(effects, [Effect::Send(answer.clone()), Effect::Finished(Ok(()))]);
-    assert_eq!(initiator.on(Event::Message(answer), 0), [Effect::Close, Effect::Finished(Ok(()))]);
+    assert_eq!(initiator.on_event(Event::Message(answer), 0), [Effect::Close, Effect::Finished(Ok(()))]);
 }
 
 /// Messages that the other side never sends, or sends at another time.
@@ -389,7 +389,7 @@ fn messages_out_of_turn_fail_the_session() {
     ] {
         let mut follower = Session::follow(&init(), LIMITS, 0);
         let effects: Vec<_> =
-            messages.iter().flat_map(|message| follower.on(Event::Message(message.clone()), 0)).collect();
+            messages.iter().flat_map(|message| follower.on_event(Event::Message(message.clone()), 0)).collect();
         assert!(matches!(effects.last(), Some(Effect::Finished(Err(_)))), "{messages:?}: {effects:?}");
         assert!(effects.contains(&Effect::Send(Message::SessionFailed)), "{messages:?}");
     }
@@ -399,13 +399,13 @@ fn messages_out_of_turn_fail_the_session() {
 fn files_that_were_not_announced_are_not_admitted() {
     let mut follower = Session::follow(&init(), LIMITS, 0);
     let summaries = vec![Summary { table: table(1), files: 8, bytes: 1 }];
-    follower.on(Event::Message(Message::PrepareSyn(PrepareSyn { requests: Vec::new(), summaries })), 0);
-    let file = |number, sequence, files| Arrived { id: Received { table: table(number), sequence }, files };
+    follower.on_event(Event::Message(Message::PrepareSyn(PrepareSyn { requests: Vec::new(), summaries })), 0);
+    let file = |number, sequence, files| ReceivedFile { id: Received { table: table(number), sequence }, files };
     assert_eq!(follower.admit(&file(1, 0, 7)), Ok(()));
     assert!(follower.admit(&file(2, 0, 1)).is_err());
     assert!(follower.admit(&file(1, 0, 9)).is_err());
     assert!(follower.admit(&file(1, 0, 0)).is_err());
-    follower.on(Event::Arrived(file(1, 0, 7)), 0);
+    follower.on_event(Event::Arrived(file(1, 0, 7)), 0);
     assert!(follower.admit(&file(1, 0, 1)).is_err());
     assert_eq!(follower.admit(&file(1, 1, 1)), Ok(()));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schema::TableId;
 use streaming::message::init::Preview;
 use streaming::session::Limits;
-use streaming::{Arrived, Effect, Event, Message, Offer, Received, Session, StreamInit, Summary};
+use streaming::{ReceivedFile, Effect, Event, Message, OfferedFiles, Received, Session, StreamInit, Summary};
 
 use super::links::sides;
 use super::read;
@@ -42,25 +42,25 @@ fn received(messages: &[Message]) -> BTreeMap<TableId, usize> {
 }
 
 /// Files that fit to a summary: the captures do not say how the components are spread over them.
-fn offers(summaries: &[Summary], received: &BTreeMap<TableId, usize>) -> Vec<Offer> {
+fn offers(summaries: &[Summary], received: &BTreeMap<TableId, usize>) -> Vec<OfferedFiles> {
     let offer = |summary: &Summary| {
         // a preview announces files and sends none
         let count = received.get(&summary.table).copied().unwrap_or(1);
         let first = (usize::try_from(summary.files).unwrap() + 1 - count, summary.bytes as u64);
-        Offer { table: summary.table, files: std::iter::once(first).chain(vec![(1, 0); count - 1]).collect() }
+        OfferedFiles { table: summary.table, files: std::iter::once(first).chain(vec![(1, 0); count - 1]).collect() }
     };
     summaries.iter().map(offer).collect()
 }
 
 /// The file that was received, if it is one of those of [`offers`].
-fn arrived(id: Received, offers: &[Offer]) -> Event {
+fn arrived(id: Received, offers: &[OfferedFiles]) -> Event {
     let offer = offers.iter().find(|offer| offer.table == id.table).unwrap();
-    Event::Arrived(Arrived { id, files: offer.files[usize::try_from(id.sequence).unwrap()].0 })
+    Event::Arrived(ReceivedFile { id, files: offer.files[usize::try_from(id.sequence).unwrap()].0 })
 }
 
 /// Feeds an event, and the additions that follow from it; keeps what is sent and how it ends.
 fn play(session: &mut Session, event: Event, sent: &mut Vec<Message>, end: &mut Option<Result<(), String>>) {
-    for effect in session.on(event, 0) {
+    for effect in session.on_event(event, 0) {
         match effect {
             Effect::Send(message) => sent.push(message),
             Effect::Add(table) => play(session, Event::Added(table), sent, end),

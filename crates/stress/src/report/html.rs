@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use plotters::prelude::*;
 
-use super::kept::Kept;
+use super::saved_run::SavedRun;
 use crate::Result;
 use crate::measure::Figures;
 
@@ -19,12 +19,12 @@ struct Line {
 }
 
 /// The page for these runs; `text_of_runs` is inserted unchanged.
-pub fn page(title: &str, runs: &[Kept], text_of_runs: &str) -> Result<String> {
+pub fn page(title: &str, runs: &[SavedRun], text_of_runs: &str) -> Result<String> {
     let each_run = |of: &dyn Fn(&Figures) -> f64| -> Vec<Line> {
-        let points = |run: &Kept| run.points.iter().map(|point| (point.at, of(point))).collect();
+        let points = |run: &SavedRun| run.points.iter().map(|point| (point.at, of(point))).collect();
         runs.iter().map(|run| Line { name: run.name(), points: points(run) }).collect()
     };
-    let curve = |run: &Kept| run.curve.iter().map(|point| (point.one_of.log10(), point.response_ms)).collect();
+    let curve = |run: &SavedRun| run.curve.iter().map(|point| (point.one_of.log10(), point.response_ms)).collect();
     let curves: Vec<Line> = runs.iter().map(|run| Line { name: run.name(), points: curve(run) }).collect();
     let plots = [
         ("Operations a second", plot(&each_run(&|point| point.per_second), "seconds", "op/s")?),
@@ -53,7 +53,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn table(text: &mut String, runs: &[Kept]) {
+fn table(text: &mut String, runs: &[SavedRun]) {
     let heads =
         "revision server operation threads kind operations op/s mean_ms median 95th 99th 99.9th max errors retries";
     let head: String = heads.split(' ').map(|head| format!("<th>{}</th>", head.replace('_', " "))).collect();

@@ -69,17 +69,17 @@ fn sorted_entries(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The result of a verb.
-pub struct Ran {
+pub struct VerbOutput {
     pub code: u8,
     pub out: String,
     pub err: String,
 }
 
 /// Runs a verb.
-pub fn run(arguments: &[&str]) -> Ran {
+pub fn run(arguments: &[&str]) -> VerbOutput {
     let env = env::real::env();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
     let code = tools::run(&arguments, &mut tools::Context { env: &env, out: &mut out, err: &mut err });
-    Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    VerbOutput { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }

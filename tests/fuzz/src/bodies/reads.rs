@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use internode::payload::digest;
-use internode::payload::read_answer::{AnswerLimits, Wanted, answer_of};
+use internode::payload::read_answer::{AnswerLimits, AnswerKind, answer_of};
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::{ReadResponse, data_stream};
 use rows::live::TombstoneLimits;
@@ -24,7 +24,7 @@ pub fn request(data: &[u8]) {
     let again = ReadRequest::decode(&Bytes::from(request.encode()), &tables);
     assert_eq!(again.as_ref(), Ok(&request));
     assert!(request.commands().len() <= 2);
-    let answer = answer_of(&mut EmptyStream, &request, Wanted::Both, &LIMITS).expect("nothing fails");
+    let answer = answer_of(&mut EmptyStream, &request, AnswerKind::Both, &LIMITS).expect("nothing fails");
     assert_eq!(answer.data.as_deref(), Some(&[0, 0][..]));
 }
 
@@ -38,7 +38,7 @@ pub fn answer(data: &[u8]) {
     let ReadResponse::Data(found) = response else { return };
     let _ = digest::of_data(&found.partitions, &request);
     let mut stream = data_stream(found.partitions, &request);
-    let Ok(answer) = answer_of(&mut stream, &request, Wanted::Both, &LIMITS) else { return };
+    let Ok(answer) = answer_of(&mut stream, &request, AnswerKind::Both, &LIMITS) else { return };
     let data = answer.data.expect("it was wanted");
     assert_eq!(digest::of_data(&data, &request).ok(), answer.digest, "the digest is that of the data");
 }

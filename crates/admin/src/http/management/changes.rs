@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::asked::{Answer, Asked};
+use super::request::{Answer, ManagementRequest};
 use crate::verb::{AdminError, Result};
 use crate::verbs::{
     CleanupRequest, ClearSnapshots, Compact, CompactRequest, Drain, Flush, GetKeyspaces, GetSnapshots, GossipChange,
@@ -39,30 +39,30 @@ fn tables(keyspace: Option<String>, tables: Option<Vec<String>>) -> TableSelecti
     TableSelection { keyspaces, tables: tables.unwrap_or_default() }
 }
 
-pub(super) fn nothing(_: &Asked<'_>) -> Result<Answer> {
+pub(super) fn nothing(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::ok())
 }
 
 /// Cassandra refuses these in the same way.
-pub(super) fn of_dse(_: &Asked<'_>) -> Result<Answer> {
+pub(super) fn of_dse(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(400, "this is only possible on DSE"))
 }
 
-pub(super) fn reload_seeds(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn reload_seeds(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::json(200, json!(asked.ask(&ReloadSeeds {})?)))
 }
 
-pub(super) fn refresh(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn refresh(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let Some(keyspace) = asked.value("keyspaceName") else { return invalid("Must provide a keyspace name") };
     let Some(table) = asked.value("table") else { return invalid("table must be provided") };
     done(asked.ask(&Refresh { keyspace: keyspace.to_owned(), table: table.to_owned() }))
 }
 
-pub(super) fn cleanup_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn cleanup_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(cleanup(asked))
 }
 
-pub(super) fn cleanup(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn cleanup(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: KeyspaceRequest = asked.body()?;
     if request.keyspace_name.as_deref().is_some_and(|name| name == "system" || name == "system_schema") {
         // every node has these for itself
@@ -72,11 +72,11 @@ pub(super) fn cleanup(asked: &Asked<'_>) -> Result<()> {
     asked.ask(&CleanupRequest { tables: tables(keyspace, request.tables), jobs: request.jobs })
 }
 
-pub(super) fn flush_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn flush_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(flush(asked))
 }
 
-pub(super) fn flush(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn flush(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: KeyspaceRequest = asked.body()?;
     asked.ask(&Flush { tables: tables(request.keyspace_name, request.tables) })
 }
@@ -93,11 +93,11 @@ struct Compaction {
     tables: Option<Vec<String>>,
 }
 
-pub(super) fn compact_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn compact_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(compact(asked))
 }
 
-pub(super) fn compact(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn compact(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: Compaction = asked.body()?;
     let token = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
     let (first, last) = (token(request.start_token), token(request.end_token));
@@ -134,11 +134,11 @@ struct Scrub {
     tables: Option<Vec<String>>,
 }
 
-pub(super) fn scrub_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn scrub_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(scrub(asked))
 }
 
-pub(super) fn scrub(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn scrub(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: Scrub = asked.body()?;
     let work = SSTableWork::Scrub {
         no_snapshot: request.disable_snapshot,
@@ -149,11 +149,11 @@ pub(super) fn scrub(asked: &Asked<'_>) -> Result<()> {
     work_on(asked, tables(request.keyspace_name, request.tables), request.jobs, work)
 }
 
-pub(super) fn collect_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn collect_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(collect(asked))
 }
 
-pub(super) fn collect(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn collect(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: KeyspaceRequest = asked.body()?;
     let cells = match asked.value("tombstoneOption").unwrap_or("ROW").to_ascii_uppercase().as_str() {
         "ROW" => false,
@@ -164,11 +164,11 @@ pub(super) fn collect(asked: &Asked<'_>) -> Result<()> {
     work_on(asked, tables(request.keyspace_name, request.tables), request.jobs, work)
 }
 
-pub(super) fn upgrade_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn upgrade_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(upgrade(asked))
 }
 
-pub(super) fn upgrade(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn upgrade(asked: &ManagementRequest<'_>) -> Result<()> {
     let request: KeyspaceRequest = asked.body()?;
     // the management API hands on the opposite of what the parameter says, and its clients know
     let work = SSTableWork::Upgrade { include_all: asked.switch("excludeCurrentVersion"), max_timestamp: i64::MAX };
@@ -176,7 +176,7 @@ pub(super) fn upgrade(asked: &Asked<'_>) -> Result<()> {
 }
 
 /// Works on SSTables, keyspace by keyspace. Err: some were left out.
-fn work_on(asked: &Asked<'_>, of: TableSelection, jobs: u32, work: SSTableWork) -> Result<()> {
+fn work_on(asked: &ManagementRequest<'_>, of: TableSelection, jobs: u32, work: SSTableWork) -> Result<()> {
     let keyspaces = match of.keyspaces.is_empty() {
         true => asked.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name).collect(),
         false => of.keyspaces,
@@ -206,7 +206,7 @@ struct TakeSnapshot {
     keyspace_tables: Option<Vec<String>>,
 }
 
-pub(super) fn take_snapshot(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn take_snapshot(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let request: TakeSnapshot = asked.body()?;
     let keyspaces = request.keyspaces.unwrap_or_default();
     let pairs = request.keyspace_tables.unwrap_or_default();
@@ -236,7 +236,7 @@ fn named(pair: &str) -> Result<(String, String)> {
 }
 
 /// Without names all snapshots go; without keyspaces those of all keyspaces.
-pub(super) fn clear_snapshots(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn clear_snapshots(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let mut names: Vec<_> = asked.values("snapshotNames").map(str::to_owned).collect();
     if names.is_empty() {
         names = asked.ask(&GetSnapshots {})?.into_iter().map(|snapshot| snapshot.name).collect();
@@ -250,45 +250,45 @@ pub(super) fn clear_snapshots(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::ok())
 }
 
-pub(super) fn drain(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn drain(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(asked.ask(&Drain {}))
 }
 
-pub(super) fn decommission_now(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn decommission_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(decommission(asked))
 }
 
-pub(super) fn decommission(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn decommission(asked: &ManagementRequest<'_>) -> Result<()> {
     asked.ask(&RangeMovement::Decommission { force: asked.switch("force") })
 }
 
-pub(super) fn rebuild(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn rebuild(asked: &ManagementRequest<'_>) -> Result<()> {
     let source_data_center = asked.value("src_dc").map(str::to_owned);
     asked.ask(&RangeMovement::Rebuild(RebuildRequest { source_data_center, ..RebuildRequest::default() }))
 }
 
-pub(super) fn move_to(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn move_to(asked: &ManagementRequest<'_>) -> Result<()> {
     let Some(token) = asked.value("newToken") else { return invalid("newToken must be specified") };
     asked.ask(&RangeMovement::Move(token.to_owned()))
 }
 
-pub(super) fn assassinate(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn assassinate(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let Some(address) = asked.value("address") else { return invalid("Address must be provided") };
     done(asked.ask(&GossipChange::Assassinate(address.to_owned())))
 }
 
-pub(super) fn set_compaction_throughput(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn set_compaction_throughput(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let Some(Ok(mebibytes)) = asked.value("value").map(str::parse::<u32>) else {
         return invalid("value must be a number of MiB a second");
     };
     done(asked.ask(&SetCompactionThroughput { bytes_per_second: u64::from(mebibytes) << 20 }))
 }
 
-pub(super) fn set_logging_level(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn set_logging_level(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let of = |name: &str| asked.value(name).unwrap_or_default().to_owned();
     done(asked.ask(&SetLoggingLevel { logger: of("target"), level: of("rawLevel") }))
 }
 
-pub(super) fn truncate_hints(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn truncate_hints(asked: &ManagementRequest<'_>) -> Result<Answer> {
     done(asked.ask(&HandoffChange::Truncate(asked.value("host").map(str::to_owned))))
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
-use super::asked::{Answer, Asked};
+use super::request::{Answer, ManagementRequest};
 use crate::verb::{AdminError, Result};
 use crate::verbs::{EndpointInfo, GetNode, GetRing, RingInfo};
 
 /// The replicas that a request waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
+enum RequiredReplicas {
     /// This number of replicas, of all data centers.
     Of(usize),
     /// More than half of all.
@@ -32,16 +32,16 @@ enum Wanted {
 /// Most replicas in a data center that are asked about.
 const REPLICAS_MAX: usize = 1000;
 
-pub(super) fn check(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn check(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let wanted = match asked.value("consistency_level").unwrap_or("LOCAL_QUORUM").to_ascii_uppercase().as_str() {
-        "ONE" => Wanted::Of(1),
-        "TWO" => Wanted::Of(2),
-        "THREE" => Wanted::Of(3),
-        "QUORUM" => Wanted::Quorum,
-        "ALL" => Wanted::All,
-        "LOCAL_ONE" => Wanted::LocalOne,
-        "LOCAL_QUORUM" => Wanted::LocalQuorum,
-        "EACH_QUORUM" => Wanted::EachQuorum,
+        "ONE" => RequiredReplicas::Of(1),
+        "TWO" => RequiredReplicas::Of(2),
+        "THREE" => RequiredReplicas::Of(3),
+        "QUORUM" => RequiredReplicas::Quorum,
+        "ALL" => RequiredReplicas::All,
+        "LOCAL_ONE" => RequiredReplicas::LocalOne,
+        "LOCAL_QUORUM" => RequiredReplicas::LocalQuorum,
+        "EACH_QUORUM" => RequiredReplicas::EachQuorum,
         other => return Err(AdminError::Invalid(format!("consistency_level: there is no {other}"))),
     };
     let replicas =
@@ -59,7 +59,7 @@ pub(super) fn check(asked: &Asked<'_>) -> Result<Answer> {
 }
 
 /// The ranges that could not be served, each with the replicas that are down or what is missing.
-fn unserved(ring: &RingInfo, local: &str, wanted: Wanted, count: usize) -> Map<String, serde_json::Value> {
+fn unserved(ring: &RingInfo, local: &str, wanted: RequiredReplicas, count: usize) -> Map<String, serde_json::Value> {
     let tokens = ring.tokens();
     let centers: Vec<_> = ring.by_data_center().into_iter().map(|(name, of)| Center::new(name, &of)).collect();
     let mut bad = Map::new();
@@ -123,17 +123,17 @@ impl<'a> Center<'a> {
     }
 }
 
-fn is_served(by_center: &BTreeMap<&str, Vec<&EndpointInfo>>, local: &str, wanted: Wanted, count: usize) -> bool {
+fn is_served(by_center: &BTreeMap<&str, Vec<&EndpointInfo>>, local: &str, wanted: RequiredReplicas, count: usize) -> bool {
     let up = |replicas: &[&EndpointInfo]| replicas.iter().filter(|replica| replica.is_up).count();
     let all: usize = by_center.values().map(|replicas| up(replicas)).sum();
     let here = by_center.get(local).map_or(0, |replicas| up(replicas));
     let factor = count * by_center.len();
     match wanted {
-        Wanted::Of(least) => all >= least,
-        Wanted::Quorum => all > factor / 2,
-        Wanted::All => all >= factor,
-        Wanted::LocalOne => here >= 1,
-        Wanted::LocalQuorum => here > count / 2,
-        Wanted::EachQuorum => by_center.values().all(|replicas| up(replicas) > count / 2),
+        RequiredReplicas::Of(least) => all >= least,
+        RequiredReplicas::Quorum => all > factor / 2,
+        RequiredReplicas::All => all >= factor,
+        RequiredReplicas::LocalOne => here >= 1,
+        RequiredReplicas::LocalQuorum => here > count / 2,
+        RequiredReplicas::EachQuorum => by_center.values().all(|replicas| up(replicas) > count / 2),
     }
 }

@@ -11,7 +11,7 @@ use axum::http::Uri;
 use env::Env;
 use serde_json::{Value, json};
 
-use super::asked::{Answer, Asked};
+use super::request::{Answer, ManagementRequest};
 use super::repairs;
 use crate::verb::{AdminError, Result, ServedApi};
 
@@ -20,10 +20,10 @@ const JOBS_MAX: usize = 100;
 
 /// The jobs that have begun at this node, oldest first.
 #[derive(Default)]
-pub(in crate::http) struct Jobs(Mutex<Known>);
+pub(in crate::http) struct Jobs(Mutex<JobList>);
 
 #[derive(Default)]
-struct Known {
+struct JobList {
     /// The number of jobs since the start, from which ids are made.
     begun: u64,
     jobs: Vec<Job>,
@@ -40,7 +40,7 @@ struct Job {
 }
 
 impl Jobs {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, JobList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +65,7 @@ impl Jobs {
         }
     }
 
-    fn told(&self, id: &str) -> Option<Value> {
+    fn status(&self, id: &str) -> Option<Value> {
         self.known().jobs.iter().find(|job| job.id == id).map(|job| {
             let (status, end, error) = match &job.ended {
                 None => ("WAITING", 0, None),
@@ -85,18 +85,18 @@ pub(super) fn begin(
     env: &Env,
     api: &Arc<dyn ServedApi>,
     jobs: &Arc<Jobs>,
-    (kind, work): (&'static str, fn(&Asked<'_>) -> Result<()>),
+    (kind, work): (&'static str, fn(&ManagementRequest<'_>) -> Result<()>),
     (uri, body): (&Uri, &Bytes),
 ) -> Result<Answer> {
     // a request that cannot be read is refused at once
-    Asked::new(&**api, jobs, uri, body)?;
+    ManagementRequest::new(&**api, jobs, uri, body)?;
     let now = |env: &Env| env.clock.now_micros() / 1000;
     let id = jobs.add(kind, now(env))?;
     let (of_job, of_jobs) = (id.clone(), Arc::clone(jobs));
     let (api, uri, body) = (Arc::clone(api), uri.clone(), body.clone());
     let of_thread = env.clone();
     let run = move || {
-        let result = Asked::new(&*api, &of_jobs, &uri, &body).and_then(|asked| work(&asked));
+        let result = ManagementRequest::new(&*api, &of_jobs, &uri, &body).and_then(|asked| work(&asked));
         if let Err(error) = &result {
             tracing::warn!(%error, kind, "a job of the management API has failed");
         }
@@ -111,9 +111,9 @@ pub(super) fn begin(
 }
 
 /// How a job stands: one of these, or a repair.
-pub(super) fn job(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn job(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let Some(id) = asked.value("job_id") else { return Err(AdminError::Invalid("job_id must be provided".to_owned())) };
-    let found = asked.jobs.told(id).or_else(|| repairs::job(asked, id));
+    let found = asked.jobs.status(id).or_else(|| repairs::job(asked, id));
     Ok(found.map_or_else(|| Answer::json(404, json!({})), |job| Answer::json(200, job)))
 }
 
@@ -127,9 +127,9 @@ mod tests {
         let ids: Vec<_> = (0..JOBS_MAX).map(|_| jobs.add("FLUSH", 1).expect("there is room")).collect();
         assert!(jobs.add("FLUSH", 2).is_err(), "all run");
         jobs.end(&ids[7], 3, Err("no".to_owned()));
-        assert_eq!(jobs.told(&ids[7]).expect("known")["error"], "no");
+        assert_eq!(jobs.status(&ids[7]).expect("known")["error"], "no");
         jobs.add("FLUSH", 4).expect("one has ended");
-        assert!(jobs.told(&ids[7]).is_none() && jobs.told(&ids[6]).is_some());
+        assert!(jobs.status(&ids[7]).is_none() && jobs.status(&ids[6]).is_some());
     }
 
     #[test]
@@ -137,11 +137,11 @@ mod tests {
         let (sim, jobs) = (env::sim::Sim::new(1), Arc::new(Jobs::default()));
         let api: Arc<dyn ServedApi> = crate::fake::fake();
         let uri = Uri::from_static("/api/v1/ops/tables/flush");
-        let work: fn(&Asked<'_>) -> Result<()> = |_| Ok(());
+        let work: fn(&ManagementRequest<'_>) -> Result<()> = |_| Ok(());
         let begin = || begin(&sim.env(), &api, &jobs, ("FLUSH", work), (&uri, &Bytes::new()));
         let statuses = || -> Vec<String> {
             let ids: Vec<_> = jobs.known().jobs.iter().map(|job| job.id.clone()).collect();
-            ids.iter().map(|id| jobs.told(id).expect("known")["status"].to_string()).collect()
+            ids.iter().map(|id| jobs.status(id).expect("known")["status"].to_string()).collect()
         };
         sim.set_lack_of_threads(true);
         assert!(matches!(begin(), Err(AdminError::Failed(_))));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::asked::{Answer, Asked};
+use super::request::{Answer, ManagementRequest};
 use crate::units::{date_time, file_size};
 use crate::verb::{AdminError, Result};
 use crate::verbs::{
@@ -25,12 +25,12 @@ const FEATURES: [&str; 8] = [
 ];
 
 /// The process answers.
-pub(super) fn liveness(_: &Asked<'_>) -> Result<Answer> {
+pub(super) fn liveness(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::ok())
 }
 
 /// Clients are served, and the node is not about to stop.
-pub(super) fn readiness(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn readiness(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let node = asked.ask(&GetNode {})?;
     match is_ready(&node) {
         true => Ok(Answer::ok()),
@@ -44,15 +44,15 @@ pub(in crate::http) fn is_ready(node: &NodeInfo) -> bool {
     node.native_transport_active && !stops
 }
 
-pub(super) fn pid(_: &Asked<'_>) -> Result<Answer> {
+pub(super) fn pid(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(200, std::process::id().to_string()))
 }
 
-pub(super) fn release(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn release(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(200, asked.ask(&GetNode {})?.release_version))
 }
 
-pub(super) fn features(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn features(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let node = asked.ask(&GetNode {})?;
     let told = json!({
         "cassandra_version": node.release_version, "mgmt_version": node.helenus_version, "features": FEATURES,
@@ -60,12 +60,12 @@ pub(super) fn features(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(200, told))
 }
 
-pub(super) fn local_data_center(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn local_data_center(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(200, asked.ask(&GetNode {})?.data_center))
 }
 
 /// The values that each node tells of itself by gossip, with its tokens as a list.
-pub(super) fn endpoints(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn endpoints(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let (node, ring) = (asked.ask(&GetNode {})?, asked.ask(&GetRing::default())?);
     let mut endpoints = Vec::new();
     for state in asked.ask(&GetGossip {})? {
@@ -90,7 +90,7 @@ pub(super) fn endpoints(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::entity(Value::Array(endpoints)))
 }
 
-pub(super) fn keyspaces(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn keyspaces(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let wanted = asked.value("keyspaceName");
     let known = asked.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name);
     let names: Vec<_> = known.filter(|name| wanted.is_none_or(|wanted| wanted == name)).collect();
@@ -98,7 +98,7 @@ pub(super) fn keyspaces(asked: &Asked<'_>) -> Result<Answer> {
 }
 
 /// The keyspace that a call names; Err: the answer that says that there is none.
-fn keyspace(asked: &Asked<'_>, what: &str) -> Result<std::result::Result<KeyspaceInfo, Answer>> {
+fn keyspace(asked: &ManagementRequest<'_>, what: &str) -> Result<std::result::Result<KeyspaceInfo, Answer>> {
     let Some(wanted) = asked.value("keyspaceName") else {
         return Err(AdminError::Invalid(format!("{what} failed. Non-empty 'keyspaceName' must be provided")));
     };
@@ -107,7 +107,7 @@ fn keyspace(asked: &Asked<'_>, what: &str) -> Result<std::result::Result<Keyspac
     Ok(known.ok_or_else(unknown))
 }
 
-pub(super) fn replication(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn replication(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let keyspace = match keyspace(asked, "Get keyspace replication")? {
         Ok(keyspace) => keyspace,
         Err(answer) => return Ok(answer),
@@ -118,13 +118,13 @@ pub(super) fn replication(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(200, Value::Object(told)))
 }
 
-pub(super) fn table_names(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn table_names(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let tables = keyspace(asked, "List tables")?.map_or_else(|_| Vec::new(), |keyspace| keyspace.tables);
     Ok(Answer::json(200, json!(tables)))
 }
 
 /// The tables of a keyspace with the options of their compaction.
-pub(super) fn tables(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn tables(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let Ok(keyspace) = keyspace(asked, "List tables")? else { return Ok(Answer::json(200, json!([]))) };
     let told: Vec<_> = asked
         .ask(&GetTableCompaction { keyspace: keyspace.name })?
@@ -134,7 +134,7 @@ pub(super) fn tables(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(200, Value::Array(told)))
 }
 
-pub(super) fn compactions(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn compactions(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let running = asked.ask(&GetCompactions {})?.running;
     let told = running.into_iter().map(|compaction| {
         json!({
@@ -147,7 +147,7 @@ pub(super) fn compactions(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(200, told.collect()))
 }
 
-pub(super) fn snapshots(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn snapshots(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let wants = |name: &str, value: &str| {
         let mut wanted = asked.values(name).peekable();
         wanted.peek().is_none() || wanted.any(|wanted| wanted == value)
@@ -173,7 +173,7 @@ fn created(at: i64) -> String {
 }
 
 /// The streaming sessions that run, by their plans.
-pub(super) fn streams(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn streams(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let mut by_plan: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for session in asked.ask(&GetStreams {})? {
         let told = stream(&session);
@@ -196,7 +196,7 @@ fn stream(session: &StreamSessionInfo) -> Value {
 }
 
 /// Which nodes have which version of the schema; those that have not answered under UNREACHABLE.
-pub(super) fn schema_versions(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn schema_versions(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let mut by_version: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in asked.ask(&GetSchemaVersions {})? {
         let version = node.version.unwrap_or_else(|| "UNREACHABLE".to_owned());
@@ -205,12 +205,12 @@ pub(super) fn schema_versions(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(200, json!(by_version)))
 }
 
-pub(super) fn full_query_log(_: &Asked<'_>) -> Result<Answer> {
+pub(super) fn full_query_log(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::entity(json!(false)))
 }
 
 /// The replicas of each range of a keyspace; without a keyspace, of the first one that nodes share.
-pub(super) fn ranges(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn ranges(asked: &ManagementRequest<'_>) -> Result<Answer> {
     let known = asked.ask(&GetKeyspaces {})?;
     let found = match asked.value("keyspaceName") {
         Some(wanted) => known.into_iter().find(|keyspace| keyspace.name == wanted),

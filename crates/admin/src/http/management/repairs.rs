@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asked::{Answer, Asked};
+use super::request::{Answer, ManagementRequest};
 use crate::verb::{AdminError, Result};
 use crate::verbs::{GetRepair, RepairEvent, RepairEventKind, RepairParallelism, RepairRequest, StopRepairs};
 
@@ -13,7 +13,7 @@ const PREFIX: &str = "repair-";
 
 /// A repair of v0 and v1.
 #[derive(Deserialize)]
-struct Plain {
+struct RepairV1 {
     keyspace_name: Option<String>,
     tables: Option<Vec<String>>,
     full: Option<bool>,
@@ -21,7 +21,7 @@ struct Plain {
 
 /// A repair of v2.
 #[derive(Deserialize)]
-struct Ranged {
+struct RepairV2 {
     keyspace: Option<String>,
     tables: Option<Vec<String>>,
     full_repair: Option<bool>,
@@ -38,16 +38,16 @@ struct Range {
 }
 
 /// Begins a repair, and does not say which.
-pub(super) fn begin_v0(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn begin_v0(asked: &ManagementRequest<'_>) -> Result<Answer> {
     begin(asked, plain(asked)?).map(|_| Answer::ok())
 }
 
-pub(super) fn begin_v1(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn begin_v1(asked: &ManagementRequest<'_>) -> Result<Answer> {
     begin(asked, plain(asked)?).map(|id| Answer::text(202, id))
 }
 
-pub(super) fn begin_v2(asked: &Asked<'_>) -> Result<Answer> {
-    let request: Ranged = asked.body()?;
+pub(super) fn begin_v2(asked: &ManagementRequest<'_>) -> Result<Answer> {
+    let request: RepairV2 = asked.body()?;
     let parallelism = match request.repair_parallelism.as_deref().map(str::to_ascii_lowercase).as_deref() {
         None | Some("sequential") => RepairParallelism::Sequential,
         Some("parallel") => RepairParallelism::Parallel,
@@ -76,8 +76,8 @@ pub(super) fn begin_v2(asked: &Asked<'_>) -> Result<Answer> {
     Ok(Answer::json(202, json!({"repair_id": id})))
 }
 
-fn plain(asked: &Asked<'_>) -> Result<RepairRequest> {
-    let request: Plain = asked.body()?;
+fn plain(asked: &ManagementRequest<'_>) -> Result<RepairRequest> {
+    let request: RepairV1 = asked.body()?;
     Ok(RepairRequest {
         keyspace: named(request.keyspace_name)?,
         tables: request.tables.unwrap_or_default(),
@@ -93,16 +93,16 @@ fn named(keyspace: Option<String>) -> Result<String> {
 }
 
 /// The id of the repair; that of number 0 has ended, because there is one replica of everything.
-fn begin(asked: &Asked<'_>, request: RepairRequest) -> Result<String> {
+fn begin(asked: &ManagementRequest<'_>, request: RepairRequest) -> Result<String> {
     Ok(format!("{PREFIX}{}", asked.ask(&request)?.unwrap_or(0)))
 }
 
-pub(super) fn stop(asked: &Asked<'_>) -> Result<Answer> {
+pub(super) fn stop(asked: &ManagementRequest<'_>) -> Result<Answer> {
     asked.ask(&StopRepairs {}).map(|()| Answer::text(202, ""))
 }
 
 /// The job of an id; None: the id is not that of a repair, or the node does not know it.
-pub(super) fn job(asked: &Asked<'_>, id: &str) -> Option<Value> {
+pub(super) fn job(asked: &ManagementRequest<'_>, id: &str) -> Option<Value> {
     let number: i32 = id.strip_prefix(PREFIX)?.parse().ok()?;
     if number == 0 {
         let over = json!([{"status": "COMPLETE", "change_time": 0, "message": ""}]);

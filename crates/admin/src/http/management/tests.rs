@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Does, ENDPOINTS};
+use super::{EndpointAction, ENDPOINTS};
 use crate::http::tests::Served;
 use crate::verbs::{EndpointInfo, EndpointState, RingInfo, SnapshotInfo};
 
@@ -240,7 +240,7 @@ fn what_is_not_here_says_so() {
     // no endpoint falls through to another answer than its own
     for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.path.ends_with("drain")) {
         let status = call(&served, endpoint.method, endpoint.path, "").0;
-        assert_eq!(status == 501, matches!(endpoint.does, Does::Refused(_)), "{}: {status}", endpoint.path);
+        assert_eq!(status == 501, matches!(endpoint.action, EndpointAction::Refused(_)), "{}: {status}", endpoint.path);
         assert!(![401, 404, 405].contains(&status), "{}: {status}", endpoint.path);
     }
 }
@@ -251,8 +251,8 @@ fn the_document_has_the_table() {
     let document = include_str!("../../../../../docs/management-api.md");
     let mut lines = String::new();
     for endpoint in ENDPOINTS {
-        let (word, why) = match endpoint.does {
-            Does::Refused(why) => ("not here", why),
+        let (word, why) = match endpoint.action {
+            EndpointAction::Refused(why) => ("not here", why),
             _ if !endpoint.differs.is_empty() => ("differs", endpoint.differs),
             _ => ("works", ""),
         };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use internode::{Envelope, Header, Verb};
-use membership::{Asker, Unanswered};
+use membership::{RequestCallback, RequestFailure};
 use ring::{Endpoint, EndpointId, Ring, State};
 use types::{Consistency, WriteKind};
 
@@ -35,9 +35,9 @@ fn ring() -> Arc<Ring> {
 }
 
 /// The answer of a peer.
-fn told(answer: Result<(), FailureReason>) -> Result<Envelope, Unanswered> {
+fn told(answer: Result<(), FailureReason>) -> Result<Envelope, RequestFailure> {
     let message = Envelope { header: Header::new(Verb::MutationRsp, 1, 0, 1), payload: bytes::Bytes::new() };
-    answer.map(|()| message).map_err(Unanswered::Failed)
+    answer.map(|()| message).map_err(RequestFailure::Failed)
 }
 
 /// The outcome of a write that this node and two peers got, of which as many as QUORUM or ALL must
@@ -58,7 +58,7 @@ fn outcome(
         let position = node.replica.apply(&mutations, StripeGuards::new()).await.expect("applied");
         let log = node.replica.logged(position.expect("it is logged")).expect("a sound log");
         for (number, answer) in (2..).zip(peers) {
-            answer.into_iter().for_each(|answer| sent.hear(peer(number), told(answer)));
+            answer.into_iter().for_each(|answer| sent.on_outcome(peer(number), told(answer)));
         }
         Acknowledgement::of_replicas(ReplicaWait::new(&env, vec![sent], Ok(log), begun, TIMEOUT)).await
     });

@@ -19,8 +19,8 @@ use env::defects::{Defect, is_on};
 use env::rare::{Rare, happens};
 use internode::Verb;
 use internode::payload::batch::StoredBatch;
-use membership::{Asker, Request};
-use ring::{EndpointId, Ring, Shortage};
+use membership::{RequestCallback, Request};
+use ring::{EndpointId, Ring, InsufficientReplicas};
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
@@ -50,7 +50,7 @@ impl Node {
         let mut hosts = self.batch_hosts(&others.ring);
         if hosts.is_empty() {
             if level != Consistency::Any {
-                let shortage = Shortage { required: HOSTS as u32, alive: 0 };
+                let shortage = InsufficientReplicas { required: HOSTS as u32, alive: 0 };
                 return Err(RequestError::Unavailable { level: Consistency::Two, shortage });
             }
             hosts.push(others.ring.local_id());
@@ -91,10 +91,10 @@ impl Node {
         let answers = WriteAnswers { block_for: count, outstanding: count, ..WriteAnswers::of_one(level, WriteKind::BatchLog) };
         let replicas = hosts.iter().map(|host| (*host, AnswerScope::All)).collect();
         let sent = Arc::new(PendingWrite::without_hints(Arc::clone(&others.ring), replicas, answers));
-        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;
         let request = others.request_to(sent.peers(), Verb::BatchStoreReq, batch.encode(), timeout);
         for host in sent.peers() {
-            others.messenger.ask(others.ring.endpoint(host).address, &[], request.clone(), &asker);
+            others.messenger.ask(others.ring.endpoint(host).address, &[], request.clone(), &callback);
         }
         let logged = match sent.is_here() {
             true => {
@@ -120,7 +120,7 @@ impl Node {
                 return;
             }
             let parameters = traces::parameters(trace.as_deref());
-            let request = Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).silent();
+            let request = Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).without_failure_response();
             let request = Request { parameters, ..request };
             for peer in peers {
                 messenger.tell(peer, request.clone());

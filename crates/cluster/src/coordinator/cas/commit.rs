@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures_util::future::{Either, join_all, select};
 use internode::Verb;
 use internode::payload::paxos::Commit;
-use membership::Asker;
+use membership::RequestCallback;
 use ring::EndpointId;
 use rows::codec::encode_mutation;
 use types::{Consistency, FailureReason, WriteKind};
@@ -53,7 +53,7 @@ impl Agreement<'_> {
         let far = is_of_center.then(|| self.request(Verb::Paxos2CommitRemoteReq, payload(), limit));
         let former = self.former();
         let write = (!former.is_empty()).then(|| self.request(Verb::MutationReq, payload(), limit));
-        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;
         let here = self.others.ring.local_data_center();
         let kept = sent.keep(self.node.unanswered());
         for peer in sent.peers() {
@@ -62,7 +62,7 @@ impl Agreement<'_> {
             let far = far.as_ref().filter(|_| endpoint.data_center != here);
             let request = write.as_ref().filter(|_| former.contains(&peer)).or(far).unwrap_or(&request);
             self.trace_sending(request, endpoint.address);
-            self.others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &asker);
+            self.others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &callback);
         }
         let answered = async {
             if level != Consistency::Any {

@@ -284,7 +284,7 @@ fn too_few_replicas_refuse(ring: &mut SimRing, k: i32) {
     ring.agree();
     let all = Statement { commit: Consistency::All, ..statement(0, k) };
     let refused =
-        |required, alive, level| RequestError::Unavailable { level, shortage: ring::Shortage { required, alive } };
+        |required, alive, level| RequestError::Unavailable { level, shortage: ring::InsufficientReplicas { required, alive } };
     let is_refused = |outcome: Result<(), CasError<FailedRead<ReadError>>>, wanted: RequestError| {
         assert!(matches!(&outcome, Err(CasError::Request(error)) if *error == wanted), "{outcome:?}");
     };
@@ -334,7 +334,7 @@ fn local_serial_is_of_one_data_center() {
         local.set(&ring, to).expect("the data center has a majority");
     }
     let refused = statement(1, 1).set(&ring, 6);
-    let shortage = ring::Shortage { required: 3, alive: 2 };
+    let shortage = ring::InsufficientReplicas { required: 3, alive: 2 };
     let level = Consistency::Serial;
     assert!(
         matches!(&refused, Err(CasError::Request(error)) if *error == RequestError::Unavailable { level, shortage }),

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use internode::Verb;
 use internode::payload::counter::CounterMutation;
-use membership::Asker;
-use ring::{EndpointId, Ring, Shortage};
+use membership::RequestCallback;
+use ring::{EndpointId, Ring, InsufficientReplicas};
 use rows::Mutation;
 use rows::codec::encode_mutation;
 use rows::command::TraceSink;
@@ -100,7 +100,7 @@ impl Node {
             live.into_iter().filter(|id| !unready.contains(&ring.endpoint(*id).address)).collect();
         let is_near = |id: &&EndpointId| ring.endpoint(**id).data_center == ring.local_data_center();
         let near: Vec<EndpointId> = live.iter().filter(is_near).copied().collect();
-        let nobody = unavailable(Shortage { required: plan.block_for, alive: 0 });
+        let nobody = unavailable(InsufficientReplicas { required: plan.block_for, alive: 0 });
         match (near.as_slice(), live.as_slice()) {
             ([], [first, ..]) if !level.is_datacenter_local() => Ok(*first),
             ([], _) => Err(nobody),
@@ -123,10 +123,10 @@ impl Node {
         let answers = WriteAnswers::of_one(Consistency::One, WriteKind::Counter);
         let sent = PendingWrite::without_hints(Arc::clone(&others.ring), vec![(leader, AnswerScope::All)], answers);
         let sent = Arc::new(sent);
-        let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;
         let life = self.timeouts().counter_write;
         let request = others.request_to(std::iter::once(leader), Verb::CounterMutationReq, payload, life);
-        others.messenger.ask(others.ring.endpoint(leader).address, &[], request, &asker);
+        others.messenger.ask(others.ring.endpoint(leader).address, &[], request, &callback);
         sent
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use env::Instant;
 use env::rare::{Rare, happens};
-use internode::payload::read_answer::Wanted;
+use internode::payload::read_answer::AnswerKind;
 use internode::payload::read_request::ReadRequest as Question;
 use rows::ReadCommand;
 
@@ -85,9 +85,9 @@ impl DistributedRead<'_> {
         let contacts = &asked.part.contacts;
         let block_for = contacts.asked.len();
         let wanted = |is_first: bool| match form {
-            Form::Data => Wanted::Data,
-            Form::OneData if !is_first => Wanted::Digest,
-            Form::OneData | Form::DataWithDigests => Wanted::Both,
+            Form::Data => AnswerKind::Data,
+            Form::OneData if !is_first => AnswerKind::Digest,
+            Form::OneData | Form::DataWithDigests => AnswerKind::Both,
         };
         let asking = contacts.asked.iter().enumerate();
         let asking = asking.map(|(index, contact)| (*contact, wanted(index == 0)));
@@ -144,14 +144,14 @@ impl DistributedRead<'_> {
         let spare = asked.part.contacts.spare.iter().copied();
         let spare: Vec<Contact> = spare.filter(|contact| !has_answered(contact)).collect();
         let lacking = answers.iter().filter(|answer| lacks_data(answer));
-        let lacking = lacking.map(|(contact, _)| (*contact, Wanted::Data));
+        let lacking = lacking.map(|(contact, _)| (*contact, AnswerKind::Data));
         let mut waiting = PendingReplies::new(self, asked, question, &spare, lacking);
         loop {
             let missing = answers.iter().filter(|answer| lacks_data(answer)).count();
             if missing == 0 {
                 return Ok(());
             }
-            let (contact, reply) = match waiting.next(Wanted::Data).await {
+            let (contact, reply) = match waiting.next(AnswerKind::Data).await {
                 Ok(answer) => answer,
                 Err(end) => return Err(waiting.failed(end, answers.len(), answers.len() - missing, true)),
             };

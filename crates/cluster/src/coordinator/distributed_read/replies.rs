@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use env::Instant;
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind};
 use internode::payload::read_request::ReadRequest as Question;
 use internode::payload::read_response::ReadResponse;
 use internode::{Envelope, Flags};
@@ -77,7 +77,7 @@ impl Drop for OwnAnswer<'_> {
 
 impl DistributedRead<'_> {
     /// Asks a replica. A peer is sent its message before this returns.
-    pub(in crate::coordinator) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> PendingReply<'_> {
+    pub(in crate::coordinator) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: AnswerKind) -> PendingReply<'_> {
         let question = Arc::clone(question);
         let asked = self.node.env.now();
         if contact.is_local {
@@ -103,8 +103,8 @@ impl DistributedRead<'_> {
             });
         }
         let payload = match wanted {
-            Wanted::Digest => question.for_digest(DIGEST_VERSION).encode(),
-            Wanted::Data | Wanted::Both => question.encode(),
+            AnswerKind::Digest => question.for_digest(DIGEST_VERSION).encode(),
+            AnswerKind::Data | AnswerKind::Both => question.encode(),
         };
         self.tell_trace(|| {
             let (verb, peer, size) = (question.verb().name(), contact.address, payload.len());
@@ -157,8 +157,8 @@ impl DistributedRead<'_> {
     }
 
     /// The answer in a payload. A digest of large data is made on a thread for long jobs.
-    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, wanted: Wanted) -> Result<Reply, String> {
-        if wanted == Wanted::Data || payload.len() <= INLINE_SIZE_MAX {
+    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, wanted: AnswerKind) -> Result<Reply, String> {
+        if wanted == AnswerKind::Data || payload.len() <= INLINE_SIZE_MAX {
             return reply_of(&payload, &question, wanted);
         }
         let (of_job, same) = (payload.clone(), Arc::clone(&question));
@@ -192,15 +192,15 @@ fn reason_of(outcome: ReadOutcome<AnswerError>, tracks: bool) -> FailureReason {
 }
 
 /// The answer in a payload, with its digest if digests are compared.
-fn reply_of(payload: &Bytes, question: &Question, wanted: Wanted) -> Result<Reply, String> {
+fn reply_of(payload: &Bytes, question: &Question, wanted: AnswerKind) -> Result<Reply, String> {
     let response = ReadResponse::decode(payload).map_err(|error| error.to_string())?;
     let digest = match (&response, wanted) {
-        (ReadResponse::Data(_), Wanted::Data) => None,
+        (ReadResponse::Data(_), AnswerKind::Data) => None,
         (response, _) => Some(response.digest(question).map_err(|error| error.to_string())?),
     };
     match response {
         ReadResponse::Data(data) => Ok(Reply { data: Some(Data::Encoded(data.partitions)), digest }),
-        ReadResponse::Digest(_) if wanted != Wanted::Digest => Err("a digest, where data was asked for".to_owned()),
+        ReadResponse::Digest(_) if wanted != AnswerKind::Digest => Err("a digest, where data was asked for".to_owned()),
         ReadResponse::Digest(_) => Ok(Reply { data: None, digest }),
     }
 }

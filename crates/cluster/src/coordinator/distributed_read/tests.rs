@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::Random;
-use internode::payload::read_answer::Wanted;
+use internode::payload::read_answer::AnswerKind;
 use internode::payload::read_request::ReadRequest as Question;
-use ring::Shortage;
+use ring::InsufficientReplicas;
 use rows::command::RingBound;
 use rows::{
     DataLimits, DeletionTime, IndexSearch, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError,
@@ -346,7 +346,7 @@ fn an_own_answer_that_is_given_up_is_measured() {
     let distributed_read = DistributedRead::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
     let question = Arc::new(Question::of(&ring.select_key("ks", 1)));
     let own = Contact { address: ring.address(0), is_local: true };
-    let mut asking = distributed_read.ask(own, &question, Wanted::Data);
+    let mut asking = distributed_read.ask(own, &question, AnswerKind::Data);
     ring.world.block_on(poll_fn(|context| {
         assert!(asking.as_mut().poll(context).is_pending(), "so many rows are read in the background");
         Poll::Ready(())
@@ -386,7 +386,7 @@ fn too_few_are_refused() {
     let level = Consistency::Quorum;
     for range in [ring.select("ks", PartitionRange::all()), ring.select_key("ks", 1)] {
         let Err(FailedRead::Refused(refused)) = ring.read(0, vec![range], level) else { panic!("one of three is up") };
-        assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 2, alive: 1 } });
+        assert_eq!(refused, RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } });
     }
 }
 
@@ -409,7 +409,7 @@ fn a_range_needs_its_own_replicas_alone() {
     };
     let bound = |token: i64, inclusive: bool| RingBound::Token { token: Token(token), inclusive };
     let level = Consistency::One;
-    let unavailable = RequestError::Unavailable { level, shortage: Shortage { required: 1, alive: 0 } };
+    let unavailable = RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 1, alive: 0 } };
     // the ranges up to the second and to the third token are of machines that are up
     let cases = [
         (bound(tokens[0], false), bound(tokens[1], true), Ok(rows(tokens[0], tokens[1]))),
@@ -459,7 +459,7 @@ fn a_range_is_read_up_to_the_stretch_that_lacks_replicas() {
         explain(limited(all.clone(), 1)).expect("it is planned as it is read");
         assert!(matches!(explain(ring.select("one", lacking.clone())), Err(FailedRead::Refused(_))));
         let Err(FailedRead::Refused(refused)) = ring.read(through, vec![all], level) else { panic!("a gap") };
-        assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 1, alive: 0 } });
+        assert_eq!(refused, RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 1, alive: 0 } });
     }
 }
 

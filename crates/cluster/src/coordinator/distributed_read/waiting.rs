@@ -8,7 +8,7 @@ use env::Instant;
 use env::rare::{Rare, happens};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use internode::payload::read_answer::Wanted;
+use internode::payload::read_answer::AnswerKind;
 use internode::payload::read_request::ReadRequest as Question;
 use types::{FailureReason, ReplicaFailure};
 
@@ -53,7 +53,7 @@ impl<'a> PendingReplies<'a> {
         asked: &'a PartRead,
         question: &'a Arc<Question>,
         spare: &'a [Contact],
-        first: impl Iterator<Item = (Contact, Wanted)>,
+        first: impl Iterator<Item = (Contact, AnswerKind)>,
     ) -> Self {
         let answers = first.map(|(contact, wanted)| distributed_read.ask(contact, question, wanted)).collect();
         let begun = distributed_read.node.env.now();
@@ -64,7 +64,7 @@ impl<'a> PendingReplies<'a> {
     /// The next answer. A replica that fails is replaced by a spare one, and so is, once in a
     /// wait, a replica that takes longer than `speculative_retry` lets the read wait. `wanted`:
     /// what a spare one is asked for.
-    pub async fn next(&mut self, wanted: Wanted) -> Result<(Contact, Reply), End> {
+    pub async fn next(&mut self, wanted: AnswerKind) -> Result<(Contact, Reply), End> {
         loop {
             let env = &self.distributed_read.node.env;
             let patient = self.patience.map(|delay| delay.saturating_sub(env.elapsed(self.begun)));
@@ -101,7 +101,7 @@ impl<'a> PendingReplies<'a> {
     }
 
     /// Asks the nearest spare replica, if there is one.
-    fn ask_spare(&mut self, wanted: Wanted) {
+    fn ask_spare(&mut self, wanted: AnswerKind) {
         let Some((other, rest)) = self.spare.split_first() else { return };
         self.spare = rest;
         self.patience = self.patience.filter(|_| !rest.is_empty());

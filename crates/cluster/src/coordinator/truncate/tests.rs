@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ring::Shortage;
+use ring::InsufficientReplicas;
 use types::Consistency;
 
 use crate::coordinator::error::RequestError;
@@ -30,7 +30,7 @@ fn every_node_truncates_or_the_client_is_told_who_has_not() {
     ring.world.network().heal();
     ring.kill(2);
     ring.agree();
-    let (level, shortage) = (Consistency::All, Shortage { required: 3, alive: 2 });
+    let (level, shortage) = (Consistency::All, InsufficientReplicas { required: 3, alive: 2 });
     assert_eq!(truncate(&ring), Err(RequestError::Unavailable { level, shortage }));
 }
 

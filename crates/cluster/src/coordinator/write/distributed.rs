@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use internode::Verb;
-use membership::{Asker, Messenger, Request};
+use membership::{RequestCallback, Messenger, Request};
 use ring::{EndpointId, Replication, Ring};
 use rows::Mutation;
 use rows::codec::encode_mutation;
@@ -264,18 +264,18 @@ impl Node {
         down.iter().for_each(|replica| sent.hint(*replica));
         let kept = sent.keep(self.unanswered());
         let request = others.request_to(sent.peers(), Verb::MutationReq, payload.clone(), timeout);
-        let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
+        let callback: Arc<dyn RequestCallback> = Arc::clone(sent) as Arc<dyn RequestCallback>;
         let mut far: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
         for peer in sent.peers() {
             let endpoint = others.ring.endpoint(peer);
             match endpoint.data_center == others.ring.local_data_center() {
-                true => others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &asker),
+                true => others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &callback),
                 false => far.entry(&endpoint.data_center).or_default().push(endpoint.address),
             }
         }
         for addresses in far.into_values() {
             let (first, rest) = self.chosen_to_forward(addresses);
-            others.messenger.ask_keeping(first, &rest, request.clone(), kept, &asker);
+            others.messenger.ask_keeping(first, &rest, request.clone(), kept, &callback);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use env::sim::Link;
 use futures_util::future::join_all;
-use ring::Shortage;
+use ring::InsufficientReplicas;
 use types::{Consistency, FailureReason, WriteKind};
 
 use crate::coordinator::error::{FailedWrite, RequestError};
@@ -81,7 +81,7 @@ fn too_few_are_refused_before_anything_is_sent() {
     ring.agree();
     let level = Consistency::Quorum;
     let refused = ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
-    assert_eq!(refused, Err(RequestError::Unavailable { level, shortage: Shortage { required: 2, alive: 1 } }));
+    assert_eq!(refused, Err(RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } }));
     settle(&ring);
     assert_eq!(ring.stored(0, "ks", 1), []);
     ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::One).expect("written");
@@ -190,7 +190,7 @@ fn nobody_writes_what_a_node_keeps_about_itself() {
     let request = membership::Request::new(internode::Verb::MutationReq, payload, Duration::from_secs(2));
     let asked = node.messenger().expect("joined").request(ring.address(1), request);
     let answer = ring.world.block_on(asked);
-    assert_eq!(answer.expect_err("refused"), membership::Unanswered::Failed(FailureReason::Unknown));
+    assert_eq!(answer.expect_err("refused"), membership::RequestFailure::Failed(FailureReason::Unknown));
 }
 
 /// A healthy ring with more writes under way than may be unanswered: they wait for each other. None

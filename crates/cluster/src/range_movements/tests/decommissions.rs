@@ -174,7 +174,7 @@ fn a_node_with_a_table_that_is_left_out_stays_beside_a_cassandra() {
     let messenger = node.messenger().expect("it has joined");
     let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
     let value = VersionedValue { value: String::new(), version: known.max_version() + 1 };
-    messenger.learn(peer, EndpointState { values: vec![(STATE, value)], ..known });
+    messenger.apply_endpoint_state(peer, EndpointState { values: vec![(STATE, value)], ..known });
     let here = Arc::clone(node);
     let left = ring.world.block_on(async move { decommission::decommission(&here, true).await });
     assert!(matches!(&left, Err(OperationError::Failed(why)) if why.contains("ks.strange")), "{left:?}");

@@ -10,7 +10,7 @@ use internode::payload::repair::SessionId;
 use internode::payload::repair::consistent::SessionState;
 use internode::payload::token_ranges::Tokens;
 use membership::Request;
-use repair::repaired::{Repaired, common};
+use repair::repaired_state::{RepairedState, common};
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use schema::TableId;
 use storage::{TableStore, repair_sessions};
@@ -83,7 +83,7 @@ fn ask(node: &Node, session: &LocalSession) {
     for participant in others {
         messenger.tell(
             *participant,
-            Request::new(Verb::StatusReq, session.id.to_vec(), node.repair_request_timeout()).silent(),
+            Request::new(Verb::StatusReq, session.id.to_vec(), node.repair_request_timeout()).without_failure_response(),
         );
     }
 }
@@ -147,9 +147,9 @@ fn still_held(node: &Node, keyspace: &str, ranges: &[Tokens]) -> Vec<Tokens> {
 }
 
 /// The ranges of a table that sessions have repaired.
-pub(crate) fn repaired(sessions: &[LocalSession], table: TableId) -> Repaired {
+pub(crate) fn repaired(sessions: &[LocalSession], table: TableId) -> RepairedState {
     let counts = |session: &&LocalSession| {
         session.state == SessionState::Finalized && session.repaired_at > 0 && session.tables.contains(&table)
     };
-    Repaired::new(sessions.iter().filter(counts).map(|session| (&session.ranges[..], session.repaired_at)))
+    RepairedState::new(sessions.iter().filter(counts).map(|session| (&session.ranges[..], session.repaired_at)))
 }

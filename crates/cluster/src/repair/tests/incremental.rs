@@ -342,7 +342,7 @@ fn a_good_end_is_told_when_it_is_durable() {
     session_at(&ring, 1, 9, SessionState::FinalizePromised);
     ring.world.disk(1).set_sync_delay(Duration::from_secs(30));
     assert_eq!(consistent::commit(ring.node(1), &id), Ok(true));
-    let request = Request::new(Verb::StatusReq, id.to_vec(), Duration::from_secs(5)).silent();
+    let request = Request::new(Verb::StatusReq, id.to_vec(), Duration::from_secs(5)).without_failure_response();
     ring.node(0).messenger().expect("it has joined").tell(ring.address(1), request);
     ring.world.run_for(Duration::from_secs(5));
     let state = || ring.node(0).repairs.sessions().get(&id).map(|session| session.state);

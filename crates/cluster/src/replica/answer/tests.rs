@@ -267,12 +267,12 @@ fn of_engine(node: &SimNode, question: &Question) -> Seen {
     seen(&mut SelectedStream::new(stream, &question.table, &question.columns, SelectedFrom::Merged), question)
 }
 
-fn answer(node: &SimNode, question: &Arc<Question>, wanted: Wanted) -> Answer {
+fn answer(node: &SimNode, question: &Arc<Question>, wanted: AnswerKind) -> Answer {
     let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max: 0 };
     answer_within(node, question, wanted, limits)
 }
 
-fn answer_within(node: &SimNode, question: &Arc<Question>, wanted: Wanted, limits: AnswerLimits) -> Answer {
+fn answer_within(node: &SimNode, question: &Arc<Question>, wanted: AnswerKind, limits: AnswerLimits) -> Answer {
     let answer = node.node.replica.answer(question, wanted, limits, Duration::from_secs(5), None, false);
     node.sim.block_on(answer).expect("answered")
 }
@@ -292,14 +292,14 @@ fn items(stream: &mut dyn PartitionStream) -> Vec<(PartitionHead, Vec<Unfiltered
 
 /// The digest of an answer, and whether a static row is in the answer.
 fn check(node: &SimNode, question: &Arc<Question>) -> ([u8; digest::SIZE], bool) {
-    let both = answer(node, question, Wanted::Both);
+    let both = answer(node, question, AnswerKind::Both);
     let (data, digest) = (both.data.expect("wanted"), both.digest.expect("wanted"));
-    assert_eq!(answer(node, question, Wanted::Data).data.as_ref(), Some(&data), "{question:?}");
-    assert_eq!(answer(node, question, Wanted::Digest).digest, Some(digest), "{question:?}");
+    assert_eq!(answer(node, question, AnswerKind::Data).data.as_ref(), Some(&data), "{question:?}");
+    assert_eq!(answer(node, question, AnswerKind::Digest).digest, Some(digest), "{question:?}");
     assert_eq!(digest::of_data(&data, question), Ok(digest), "the digest is that of the data");
     for kept_size_max in [1, 100, 300, 1_000, usize::MAX] {
         let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max };
-        let own = answer_within(node, question, Wanted::Both, limits);
+        let own = answer_within(node, question, AnswerKind::Both, limits);
         assert_eq!(own.digest, Some(digest), "{question:?}");
         match own.kept {
             Some(kept) => {
@@ -370,7 +370,7 @@ fn a_cell_older_than_a_liveness_elsewhere() {
     question.columns.fetching = Fetching::AllColumns;
     question.columns.queried = Columns::of(&table, |column| column == id(&table, "a"));
     let columns = |question: &Question| {
-        let data = answer(&node, &Arc::new(question.clone()), Wanted::Data).data.expect("wanted");
+        let data = answer(&node, &Arc::new(question.clone()), AnswerKind::Data).data.expect("wanted");
         let mut stream = data_stream(data, question);
         stream.next_partition().expect("readable").expect("one partition");
         match stream.next_unfiltered().expect("readable") {

@@ -108,7 +108,7 @@ impl Replica {
             drop(turn);
             Ok(parts.position)
         };
-        self.env.to_its_end("view-parts", all).await
+        self.env.run_to_completion("view-parts", all).await
     }
 
     /// A write that is applied in parts.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use internode::Verb;
 use internode::payload::read_request::ReadRequest;
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use rows::codec::encode_mutation;
 use rows::{Cell, ClusteringPrefix, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row, Slice};
 use schema::table::ColumnSpec;
@@ -61,7 +61,7 @@ fn what_is_of_a_schema_of_the_future_is_refused_by_its_reason() {
         encode_mutation(&mut payload, mutation);
         ask(Verb::MutationReq, payload)
     };
-    let incompatible = Err(Unanswered::Failed(FailureReason::IncompatibleSchema));
+    let incompatible = Err(RequestFailure::Failed(FailureReason::IncompatibleSchema));
     let (unknown, wider) =
         (of_the_future(table, Some(TableId([9; 16])), None), of_the_future(table, None, Some("future")));
     assert_eq!(write(&row(&unknown, 1, "v")), incompatible);
@@ -102,7 +102,7 @@ fn a_range_that_ends_at_null_is_refused() {
         let request = Request::new(Verb::MutationReq, payload, Duration::from_secs(5));
         ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
     };
-    assert_eq!(delete(None), Err(Unanswered::Failed(FailureReason::Unknown)));
+    assert_eq!(delete(None), Err(RequestFailure::Failed(FailureReason::Unknown)));
     assert_eq!(delete(Some(5)), Ok(()));
 }
 
@@ -121,5 +121,5 @@ fn a_row_of_a_view_that_no_file_can_hold_is_left_out() {
         let request = Request::new(Verb::MutationReq, payload, Duration::from_secs(5));
         ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
     };
-    assert_eq!([write("t"), write("by_v")], [Err(Unanswered::Failed(FailureReason::Unknown)), Ok(())]);
+    assert_eq!([write("t"), write("by_v")], [Err(RequestFailure::Failed(FailureReason::Unknown)), Ok(())]);
 }

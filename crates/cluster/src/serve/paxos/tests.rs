@@ -10,7 +10,7 @@ use internode::payload::paxos::{
 };
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::{ReadResponse, data_stream};
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use rows::{PartitionStream, PartitionUpdate, ReadCommand};
 use types::Token;
 
@@ -37,7 +37,7 @@ impl Lab {
         Self { ring, table, begun }
     }
 
-    fn ask(&self, verb: Verb, payload: Vec<u8>) -> Result<Bytes, Unanswered> {
+    fn ask(&self, verb: Verb, payload: Vec<u8>) -> Result<Bytes, RequestFailure> {
         let messenger = self.ring.node(0).messenger().expect("it has joined").clone();
         let pending = messenger.request(self.ring.address(1), Request::new(verb, payload, LIFE));
         self.ring.world.block_on(pending).map(|envelope| envelope.payload)
@@ -200,8 +200,8 @@ fn another_electorate_is_answered_with_what_gossip_tells() {
 #[test]
 fn what_is_not_here_is_refused() {
     let lab = Lab::new("1");
-    let failed = |answer: Result<Bytes, Unanswered>| match answer {
-        Err(Unanswered::Failed(reason)) => reason,
+    let failed = |answer: Result<Bytes, RequestFailure>| match answer {
+        Err(RequestFailure::Failed(reason)) => reason,
         other => panic!("{other:?}"),
     };
     let commits = (0..20).map(|k| {

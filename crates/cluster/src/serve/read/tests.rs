@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use internode::payload::read_response::{ReadResponse, data_stream};
-use membership::{Request, Unanswered};
+use membership::{Request, RequestFailure};
 use rows::live::LiveRows;
 use rows::{ColumnData, PartitionRange, ReadCommand};
 use types::Consistency;
@@ -34,13 +34,13 @@ fn request(ring: &SimRing, range: PartitionRange) -> ReadRequest {
 }
 
 /// Asks a node from the first one.
-fn ask(ring: &SimRing, machine: usize, request: Request) -> Result<Bytes, Unanswered> {
+fn ask(ring: &SimRing, machine: usize, request: Request) -> Result<Bytes, RequestFailure> {
     let messenger = ring.node(0).messenger().expect("it has joined").clone();
     let pending = messenger.request(ring.address(machine), request);
     ring.world.block_on(pending).map(|envelope| envelope.payload)
 }
 
-fn read(ring: &SimRing, machine: usize, request: &ReadRequest) -> Result<ReadResponse, Unanswered> {
+fn read(ring: &SimRing, machine: usize, request: &ReadRequest) -> Result<ReadResponse, RequestFailure> {
     let asked = Request::new(request.verb(), request.encode(), LIFE);
     ask(ring, machine, asked).map(|payload| ReadResponse::decode(&payload).expect("an answer"))
 }
@@ -103,12 +103,12 @@ fn a_read_that_fails_says_why() {
     let mut unknown = good.encode();
     unknown[2..18].fill(0x55);
     let failed = |payload: Vec<u8>| ask(&ring, 1, Request::new(internode::Verb::ReadReq, payload, LIFE));
-    assert_eq!(failed(unknown), Err(Unanswered::Failed(FailureReason::IncompatibleSchema)));
+    assert_eq!(failed(unknown), Err(RequestFailure::Failed(FailureReason::IncompatibleSchema)));
     let mut cut = good.encode();
     cut.pop();
-    assert_eq!(failed(cut.clone()), Err(Unanswered::Failed(FailureReason::Unknown)));
-    let silent = Request::new(internode::Verb::ReadReq, cut, LIFE).silent();
-    assert_eq!(ask(&ring, 1, silent), Err(Unanswered::TimedOut));
+    assert_eq!(failed(cut.clone()), Err(RequestFailure::Failed(FailureReason::Unknown)));
+    let silent = Request::new(internode::Verb::ReadReq, cut, LIFE).without_failure_response();
+    assert_eq!(ask(&ring, 1, silent), Err(RequestFailure::TimedOut));
 }
 
 /// The reasons that a coordinator is told, and the cases where nobody waits for one.

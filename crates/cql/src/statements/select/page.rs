@@ -13,7 +13,7 @@ use bytes::Bytes;
 use rows::live::{ScannedCounts, TombstoneLimits};
 use rows::{ClusteringValues, Expression, IndexSearch, LivePartition, LiveRows, PartitionStream, Row, WantedRows};
 use schema::TableMetadata;
-use stdx::{Share, Taken};
+use stdx::{ByteBudget, ByteReservation};
 
 use crate::error::CqlError;
 use crate::keys;
@@ -63,7 +63,7 @@ pub(super) struct PageInput {
     /// refusal. None: there is no such limit.
     pub size_max: Option<u64>,
     /// The memory for results, which large pages are counted in; None: not counted.
-    pub results: Option<Arc<Share>>,
+    pub results: Option<Arc<ByteBudget>>,
     /// The calls of functions that took long while the page was built last.
     pub slow_calls: Mutex<Vec<String>>,
 }
@@ -163,7 +163,7 @@ struct Builder<'j> {
     /// Size of the page, in bytes, up to which the memory for results has been asked already.
     room: usize,
     /// The page's part of the memory for results; None while the page is small.
-    taken: Option<Taken>,
+    taken: Option<ByteReservation>,
     /// See [`Page::size`].
     size: u64,
     is_too_large: bool,
@@ -188,7 +188,7 @@ const RESULTS_OVER: usize = 2;
 /// Encoded rows that are counted in the memory for results until the response is sent.
 struct Counted {
     rows: Vec<u8>,
-    _taken: Taken,
+    _taken: ByteReservation,
 }
 
 impl AsRef<[u8]> for Counted {

@@ -168,7 +168,7 @@ impl Disk for Handle {
     fn exists(&self, path: &Path) -> bool {
         let mut state = lock(&self.shared.state);
         let name = path.to_string_lossy();
-        let is_struck = state.faults.iter_mut().any(|fault| fault.strike(Op::Exists, &name).is_some());
+        let is_struck = state.faults.iter_mut().any(|fault| fault.count_operation(Op::Exists, &name).is_some());
         !is_struck && (state.directory(path).is_ok() || state.file(path).is_ok())
     }
 

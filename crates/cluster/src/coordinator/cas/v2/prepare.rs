@@ -248,7 +248,7 @@ impl Agreement<'_> {
         let local = self.node.identity.broadcast;
         for (endpoint, state) in endpoints.into_iter().filter(|(endpoint, _)| *endpoint != local) {
             if let Some(state) = state {
-                self.others.messenger.learn(endpoint, state);
+                self.others.messenger.apply_endpoint_state(endpoint, state);
             }
         }
         !self.electorate_now().is_same(&electors.electorate)

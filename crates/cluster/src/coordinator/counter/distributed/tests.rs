@@ -74,7 +74,7 @@ fn a_node_that_is_not_ready_leads_nothing() {
     };
     set_ready(false);
     let (other, level) = ((leader + 1) % 3, Consistency::One);
-    let shortage = ring::Shortage { required: 1, alive: 0 };
+    let shortage = ring::InsufficientReplicas { required: 1, alive: 0 };
     assert_eq!(add(&ring, other, "one", 1, level), Err(RequestError::Unavailable { level, shortage }));
     set_ready(true);
     add(&ring, other, "one", 1, level).expect("counted");

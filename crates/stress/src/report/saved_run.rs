@@ -15,7 +15,7 @@ const RUNS_MAX: usize = 200;
 
 /// A run.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SavedRun {
     pub revision: String,
     pub operation: String,
     /// The version of the server.
@@ -28,7 +28,7 @@ pub struct Kept {
     pub curve: Vec<Point>,
 }
 
-impl Kept {
+impl SavedRun {
     /// The stored form of a run that has ended.
     pub fn new(run: &Finished, revision: &str, operation: &str, server: &str) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Kept {
 }
 
 /// Reads the runs of a page.
-pub fn read(page: &str) -> Result<Vec<Kept>> {
+pub fn read(page: &str) -> Result<Vec<SavedRun>> {
     let (_, rest) =
         page.split_once(BEGIN).ok_or("there is another file of this name, which is no report of this tool")?;
     let (text, _) = rest.split_once(END).ok_or("the report that is there has no end")?;
@@ -59,7 +59,7 @@ pub fn read(page: &str) -> Result<Vec<Kept>> {
 }
 
 /// The runs as the page stores them; if there are too many, the first ones are dropped.
-pub fn write(runs: &mut Vec<Kept>) -> Result<String> {
+pub fn write(runs: &mut Vec<SavedRun>) -> Result<String> {
     runs.drain(..runs.len().saturating_sub(RUNS_MAX));
     // a user's text cannot end the element
     Ok(format!("{BEGIN}{}{END}\n", serde_json::to_string(runs)?.replace('<', "\\u003c")))
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn runs_are_read_as_they_were_written() {
         let run = Finished::new(4, 1.5, vec![("READ".to_owned(), Tally::new())], Series::default());
-        let kept = Kept::new(&run, "</script>", "read", "5.0.8");
+        let kept = SavedRun::new(&run, "</script>", "read", "5.0.8");
         let page = format!("<html>{}</html>", write(&mut vec![kept.clone(), kept]).expect("text"));
         let read = read(&page).expect("runs");
         assert_eq!((read.len(), read[1].name().as_str()), (2, "</script>: read, 4 threads"));

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A number of bytes that everybody who holds this `Share` uses together. It counts what is taken
+/// Bytes that everybody who holds this `ByteBudget` uses together. It counts what is taken
 /// and tells when the limit is reached. It refuses nothing: an owner that takes more than is left
 /// must have a reason.
 #[derive(Debug)]
-pub struct Share {
+pub struct ByteBudget {
     used: AtomicUsize,
     limit: usize,
 }
 
-impl Share {
+impl ByteBudget {
     /// A share of `limit` bytes, none of them taken.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
@@ -39,34 +39,34 @@ impl Share {
     }
 
     /// Takes bytes, even if fewer are left; None where the share is used up.
-    pub fn take_if_any(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+    pub fn take_if_any(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
         let more = |used: usize| (used < self.limit).then(|| used.saturating_add(bytes));
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Taken { share: Arc::clone(self), bytes })
+        Some(ByteReservation { share: Arc::clone(self), bytes })
     }
 
     /// Takes bytes, even if fewer are left.
-    pub fn take(self: &Arc<Self>, bytes: usize) -> Taken {
+    pub fn take(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.used.fetch_add(bytes, Ordering::Relaxed);
-        Taken { share: Arc::clone(self), bytes }
+        ByteReservation { share: Arc::clone(self), bytes }
     }
 }
 
-/// Bytes taken from a [`Share`]. Dropping it gives them back.
+/// Bytes taken from a [`ByteBudget`]. Dropping it gives them back.
 #[derive(Debug)]
-pub struct Taken {
-    share: Arc<Share>,
+pub struct ByteReservation {
+    share: Arc<ByteBudget>,
     bytes: usize,
 }
 
-impl Taken {
+impl ByteReservation {
     /// Bytes taken by this owner.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The share from which the bytes were taken.
-    pub fn share(&self) -> &Share {
+    pub fn share(&self) -> &ByteBudget {
         &self.share
     }
 
@@ -85,7 +85,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_given_back() {
-        let share = Share::new(100);
+        let share = ByteBudget::new(100);
         let mut some = share.take(60);
         assert!(!share.is_used_up());
         let more = share.take(60);

@@ -9,7 +9,7 @@ use internode::payload::gossip::tokens::text_of;
 
 /// The values of this node in the form of gossip.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Introduction {
+pub struct LocalApplicationStates {
     /// The host id as text. Chosen at the first start and never changed.
     pub host_id: String,
     /// Its tokens.
@@ -34,7 +34,7 @@ pub struct Introduction {
     pub sstable_versions: String,
 }
 
-impl Introduction {
+impl LocalApplicationStates {
     /// The values before the node is a member, in the order of Cassandra
     /// (`StorageService.prepareToJoin`).
     pub fn set(&self, local: &mut Local) {

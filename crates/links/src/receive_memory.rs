@@ -1,6 +1,6 @@
 //! The memory of messages that come in parts: it has a bound over all links that peers open.
 //!
-//! A link has a little room of its own. Beyond that it borrows from a [`Room`] that all links
+//! A link has a little room of its own. It borrows more from a [`ReceiveMemory`] that all links
 //! share. While there is none left it reads nothing, so its peer's bytes wait in the peer's socket;
 //! a link that finds none for too long is closed; otherwise links could wait for each other for
 //! ever. `org.apache.cassandra.net.ResourceLimits`, `AbstractMessageHandler`.
@@ -14,34 +14,34 @@ use env::Env;
 use crate::limits::{RECEIVE_OWN_MAX, RECEIVE_RETRY, RECEIVE_WAIT_MAX};
 
 /// The memory that all links share.
-pub(crate) struct Room {
+pub(crate) struct ReceiveMemory {
     size: usize,
     /// Bytes that no link has borrowed.
     left: Cell<usize>,
 }
 
-impl Room {
+impl ReceiveMemory {
     pub(crate) fn new(size: usize) -> Rc<Self> {
         Rc::new(Self { size, left: Cell::new(size) })
     }
 }
 
 /// The bytes that one link has borrowed. Dropping the value gives them back.
-pub(crate) struct Borrowed {
-    room: Rc<Room>,
+pub(crate) struct MemoryLoan {
+    room: Rc<ReceiveMemory>,
     bytes: usize,
 }
 
-impl Borrowed {
-    pub(crate) fn new(room: &Rc<Room>) -> Self {
+impl MemoryLoan {
+    pub(crate) fn new(room: &Rc<ReceiveMemory>) -> Self {
         Self { room: Rc::clone(room), bytes: 0 }
     }
 
     /// Makes room for so many bytes of the link, or gives back bytes beyond them. Waits while
     /// there is no room; Err: for too long.
-    pub(crate) async fn hold(&mut self, env: &Env, bytes: usize) -> io::Result<()> {
+    pub(crate) async fn resize(&mut self, env: &Env, bytes: usize) -> io::Result<()> {
         let begun = env.now();
-        while !self.try_hold(bytes) {
+        while !self.try_resize(bytes) {
             if env.elapsed(begun) >= RECEIVE_WAIT_MAX {
                 return Err(io::Error::new(
                     io::ErrorKind::OutOfMemory,
@@ -53,7 +53,7 @@ impl Borrowed {
         Ok(())
     }
 
-    fn try_hold(&mut self, bytes: usize) -> bool {
+    fn try_resize(&mut self, bytes: usize) -> bool {
         let wanted = bytes.saturating_sub(RECEIVE_OWN_MAX);
         let left = self.room.left.get() + self.bytes;
         assert!(left <= self.room.size, "what a link has borrowed is given back once");
@@ -66,7 +66,7 @@ impl Borrowed {
     }
 }
 
-impl Drop for Borrowed {
+impl Drop for MemoryLoan {
     fn drop(&mut self) {
         self.room.left.set(self.room.left.get() + self.bytes);
     }

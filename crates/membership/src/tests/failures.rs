@@ -6,7 +6,7 @@ use internode::{Header, InternodeError};
 use links::{Links, Receiver};
 
 use super::*;
-use crate::shared::twin;
+use crate::shared::duplicate_host_id;
 
 fn alive_at(joined: &Joined, endpoint: SocketAddr) -> Option<bool> {
     let joined = joined.lock().unwrap();
@@ -53,7 +53,7 @@ fn a_node_does_not_follow_a_generation_that_nobody_believes() {
     let heard = Arc::new(Listening::default());
     let links = Links::start(&world.env(0), options(&world, 0, "lab").links, heard.clone()).unwrap();
     let wish = options(&world, 1, "lab");
-    let (own, host_id) = (wish.generation, wish.introduction.host_id.clone());
+    let (own, host_id) = (wish.generation, wish.local_states.host_id.clone());
     let joined = join(&world, 1, wish);
     let asks = || heard.0.lock().unwrap().contains(&Verb::GossipDigestSyn);
     assert!(world.run_until(Duration::from_secs(5), asks));
@@ -138,8 +138,8 @@ fn two_nodes_with_one_host_id_find_each_other_out() {
     world.run_for(Duration::from_secs(2));
     let of = |machine: usize, later: i32| {
         let mut options = options(&world, machine, "lab");
-        options.introduction.host_id = "host-1".to_owned();
-        options.introduction.tokens = vec![1000];
+        options.local_states.host_id = "host-1".to_owned();
+        options.local_states.tokens = vec![1000];
         options.generation += later;
         join(&world, machine, options)
     };
@@ -152,9 +152,9 @@ fn two_nodes_with_one_host_id_find_each_other_out() {
         node.lock().unwrap().as_ref().unwrap().as_ref().unwrap().with_gossip(|gossip| act(gossip))
     };
     let (one, two) = (address(&world, 1), address(&world, 2));
-    assert!(with(&all[1], &|gossip| twin(gossip, two).is_some()));
-    assert!(with(&all[2], &|gossip| twin(gossip, one).is_some()));
-    assert!(with(&all[0], &|gossip| twin(gossip, one).is_none() && twin(gossip, two).is_none()));
+    assert!(with(&all[1], &|gossip| duplicate_host_id(gossip, two).is_some()));
+    assert!(with(&all[2], &|gossip| duplicate_host_id(gossip, one).is_some()));
+    assert!(with(&all[0], &|gossip| duplicate_host_id(gossip, one).is_none() && duplicate_host_id(gossip, two).is_none()));
     let started = |gossip: &Gossip, of| gossip.state(of).map(|state| state.generation);
     assert!(with(&all[0], &|gossip| started(gossip, two) > started(gossip, one)));
 }
@@ -179,7 +179,7 @@ fn all_nodes_start_at_once() {
 /// Knows by what names seeds go, and which address they have now.
 struct Named(Arc<Mutex<SocketAddr>>);
 
-impl Follower for Named {
+impl MembershipHandler for Named {
     fn ring_changed(&self, _gossip: &Gossip, _events: &[Event]) {}
 
     fn schema_version(&self) -> [u8; 16] {

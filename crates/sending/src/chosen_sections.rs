@@ -10,20 +10,20 @@ use sstable::{Component, Format, SSTable, Version};
 use streaming::data::outgoing;
 use streaming::{Received, Section, TokenRange};
 
-use crate::outgoing::{Outgoing, context};
+use crate::outgoing::{OutgoingFile, context};
 
 /// Names and open files of the components of an SSTable.
 type Components = Vec<(String, Arc<dyn ReadFile>)>;
 
 /// The part of an SSTable that goes to a peer.
-pub struct Choice {
+pub struct ChosenSections {
     /// The parts of Data.db that are sent.
     pub sections: Vec<Section>,
     /// Names and open files of the components, if the SSTable goes whole; None: sections go.
     pub entire: Option<Components>,
 }
 
-impl Choice {
+impl ChosenSections {
     /// The part of an SSTable that lies in ranges, which are in the order of the ring
     /// ([`outgoing::normalized`]). None: the SSTable has no partition in them. With `may_go_whole`
     /// an SSTable goes as its files are if all of it is wanted. An SSTable of a table with
@@ -57,9 +57,9 @@ impl Choice {
     ///
     /// # Errors
     /// CompressionInfo.db names no place for a chunk.
-    pub fn named(self, id: Received, sstable: &SSTable, keeps_level: bool) -> Result<Outgoing, ReadError> {
+    pub fn named(self, id: Received, sstable: &SSTable, keeps_level: bool) -> Result<OutgoingFile, ReadError> {
         let Self { sections, entire } = self;
-        let mut file = Outgoing { id, sstable: sstable.clone(), sections, entire, keeps_level, weight: (0, 0) };
+        let mut file = OutgoingFile { id, sstable: sstable.clone(), sections, entire, keeps_level, weight: (0, 0) };
         let content = file.content()?;
         file.weight = (content.transfer_files(), content.transfer_bytes());
         Ok(file)

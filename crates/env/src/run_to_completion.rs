@@ -11,7 +11,7 @@ use crate::{Env, Tasks};
 /// A future that, once it was polled, runs to its end: if it is dropped before, a worker thread of
 /// its own takes it over. If the system has no thread for that, the future is dropped, and the log
 /// says so.
-pub struct ToItsEnd<T: Send + 'static> {
+pub struct RunToCompletion<T: Send + 'static> {
     tasks: Arc<dyn Tasks>,
     name: &'static str,
     /// The future; None: it has come to its end.
@@ -19,13 +19,13 @@ pub struct ToItsEnd<T: Send + 'static> {
     has_begun: bool,
 }
 
-impl<T: Send + 'static> ToItsEnd<T> {
+impl<T: Send + 'static> RunToCompletion<T> {
     pub(crate) fn new(env: &Env, name: &'static str, future: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
         Self { tasks: Arc::clone(&env.tasks), name, future: Some(future), has_begun: false }
     }
 }
 
-impl<T: Send + 'static> Future for ToItsEnd<T> {
+impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -39,7 +39,7 @@ impl<T: Send + 'static> Future for ToItsEnd<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for ToItsEnd<T> {
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         let Some(future) = self.future.take().filter(|_| self.has_begun) else { return };
         let rest = Box::new(move || -> crate::LocalFuture { Box::pin(async move { drop(future.await) }) });
@@ -71,13 +71,13 @@ mod tests {
             }
         };
         // awaited; never polled; given up in the middle
-        sim.block_on(sim.env().to_its_end("work", work()));
+        sim.block_on(sim.env().run_to_completion("work", work()));
         assert_eq!(steps.load(Ordering::Relaxed), 2);
-        drop(sim.env().to_its_end("work", work()));
+        drop(sim.env().run_to_completion("work", work()));
         sim.block_on(sim.env().sleep(Duration::from_secs(5)));
         assert_eq!(steps.load(Ordering::Relaxed), 2);
         let env = sim.env();
-        let given_up = env.timeout(Duration::from_millis(1500), env.to_its_end("work", work()));
+        let given_up = env.timeout(Duration::from_millis(1500), env.run_to_completion("work", work()));
         assert!(sim.block_on(given_up).is_err());
         assert_eq!(steps.load(Ordering::Relaxed), 3);
         sim.block_on(sim.env().sleep(Duration::from_secs(5)));

@@ -33,12 +33,12 @@ type Part = (i128, i128);
 
 /// The ranges of a table that were repaired.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Repaired {
+pub struct RepairedState {
     /// Parts that do not overlap, in ascending order, each with its time, milliseconds since 1970.
     parts: Vec<(Part, i64)>,
 }
 
-impl Repaired {
+impl RepairedState {
     /// The ranges that sessions have repaired. Sessions come in any order, each with its ranges
     /// and its time, milliseconds since 1970.
     pub fn new<'a>(sessions: impl IntoIterator<Item = (&'a [Tokens], i64)>) -> Self {
@@ -170,13 +170,13 @@ mod tests {
     #[test]
     fn the_latest_session_counts() {
         let (all, some, more) = ([range(0, 100)], [range(10, 20), range(90, 110)], [range(15, 30)]);
-        let repaired = Repaired::new([(&all[..], 5), (&some[..], 9), (&more[..], 7)]);
+        let repaired = RepairedState::new([(&all[..], 5), (&some[..], 9), (&more[..], 7)]);
         assert_eq!(
             told(&repaired.sections(&[range(0, 120)])),
             "(0,10]=5 (10,20]=9 (20,30]=7 (30,90]=5 (90,110]=9 (110,120]=0"
         );
         assert_eq!((repaired.since(&[range(12, 25)]), repaired.since(&[range(105, 111)])), (7, 0));
-        assert_eq!(Repaired::default().since(&all), 0);
+        assert_eq!(RepairedState::default().since(&all), 0);
     }
 
     #[test]
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn ranges_go_over_the_end_of_the_ring() {
-        let repaired = Repaired::new([(&[range(50, -50)][..], 3)]);
+        let repaired = RepairedState::new([(&[range(50, -50)][..], 3)]);
         let least = i64::MIN;
         assert_eq!(told(&repaired.sections(&[range(7, 7)])), format!("({least},-50]=3 (-50,50]=0 (50,{least}]=3"));
         assert_eq!(repaired.since(&[range(60, least)]), 3);
-        assert_eq!(told(&Repaired::default().sections(&[])), "");
+        assert_eq!(told(&RepairedState::default().sections(&[])), "");
     }
 }

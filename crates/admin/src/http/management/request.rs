@@ -10,7 +10,7 @@ use super::jobs::Jobs;
 use crate::verb::{AdminApi, AdminError, Result, ServedApi, Verb};
 
 /// A call.
-pub(super) struct Asked<'a> {
+pub(super) struct ManagementRequest<'a> {
     api: &'a dyn ServedApi,
     /// The jobs that have begun at this node.
     pub jobs: &'a Jobs,
@@ -20,7 +20,7 @@ pub(super) struct Asked<'a> {
     body: Value,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ManagementRequest<'a> {
     /// Err: the query string or the body cannot be read.
     pub(super) fn new(api: &'a dyn ServedApi, jobs: &'a Jobs, uri: &Uri, body: &[u8]) -> Result<Self> {
         let query = Query::<Vec<(String, String)>>::try_from_uri(uri);

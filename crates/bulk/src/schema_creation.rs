@@ -12,7 +12,7 @@ use cql::ddl::restore::{Object, SchemaStatement, schema_statements};
 use env::Env;
 
 use crate::grace::{self, GraceChange};
-use crate::native::{Access, Asker};
+use crate::native::{Access, NativeConnection};
 use crate::run::on_thread;
 
 /// A keyspace that is wanted.
@@ -37,7 +37,7 @@ pub struct WantedTable {
 
 /// Whether the statements of a schema.cql make a materialized view of this name. The words may
 /// stand in the comment of a table, too.
-pub fn makes_view(text: &str, keyspace: &str, name: &str) -> Result<bool, String> {
+pub fn creates_view(text: &str, keyspace: &str, name: &str) -> Result<bool, String> {
     if !text.contains("MATERIALIZED VIEW") {
         return Ok(false);
     }
@@ -65,13 +65,13 @@ pub async fn make_schema(
     keyspaces: &[WantedKeyspace],
     tables: &[WantedTable],
 ) -> Result<usize, String> {
-    let mut asker = access.open(env).await?;
-    let has = existing(&mut asker).await?;
+    let mut connection = access.open(env).await?;
+    let has = existing(&mut connection).await?;
     let missing = missing(&has, keyspaces, tables)?;
     for SchemaStatement { text, object, is_alteration } in &missing {
-        asker.execute(text).await.map_err(|why| format!("{why}: {text}"))?;
+        connection.execute(text).await.map_err(|why| format!("{why}: {text}"))?;
         if let (Object::Table(keyspace, name), false) = (object, is_alteration) {
-            grace::change_one(&mut asker, keyspace, name, GraceChange::Raise).await?;
+            grace::change_one(&mut connection, keyspace, name, GraceChange::Raise).await?;
         }
     }
     Ok(missing.len())
@@ -81,7 +81,7 @@ pub async fn make_schema(
 type Kind = fn(String, String) -> Object;
 
 /// All things of the ring's schema.
-async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
+async fn existing(connection: &mut NativeConnection) -> Result<BTreeSet<Object>, String> {
     let kinds: [(&str, &str, Kind); 5] = [
         ("keyspaces", "keyspace_name", |keyspace, _| Object::Keyspace(keyspace)),
         ("types", "type_name", Object::Type),
@@ -92,7 +92,7 @@ async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
     let mut found = BTreeSet::new();
     for (table, name, kind) in kinds {
         let columns = if name == "keyspace_name" { name.to_owned() } else { format!("keyspace_name, {name}") };
-        let answer = asker.ask(&format!("SELECT {columns} FROM system_schema.{table}")).await?;
+        let answer = connection.ask(&format!("SELECT {columns} FROM system_schema.{table}")).await?;
         for row in 0..answer.rows.len() {
             let text = |column: &str| answer.text(row, column).unwrap_or_default();
             found.insert(kind(text("keyspace_name"), text(name)));

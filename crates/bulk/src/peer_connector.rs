@@ -29,7 +29,7 @@ pub(crate) struct Shared {
 }
 
 /// The way to one node.
-pub(crate) struct Door {
+pub(crate) struct PeerConnector {
     pub env: Env,
     pub shared: Rc<Shared>,
     pub peer: SocketAddr,
@@ -38,7 +38,7 @@ pub(crate) struct Door {
     pub understood: Cell<usize>,
 }
 
-impl Door {
+impl PeerConnector {
     /// Opens a link, in the version that the node speaks.
     pub async fn open(&self) -> Result<Box<dyn Stream>, String> {
         let openers = &self.shared.openers;

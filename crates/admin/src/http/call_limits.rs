@@ -23,7 +23,7 @@ pub(super) const LASTING_MAX: usize = 32;
 const _: () = assert!(LOGINS_MAX + LASTING_MAX < ADMIN_THREADS_MAX, "short calls find a thread");
 
 /// The verbs that may last as long as the work that they ask for, or wait for something to happen.
-const LASTING: [&str; 15] = [
+const LONG_VERBS: [&str; 15] = [
     CleanupRequest::NAME,
     CompactRequest::NAME,
     Flush::NAME,
@@ -43,7 +43,7 @@ const LASTING: [&str; 15] = [
 
 /// For how long a call holds its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Length {
+pub(super) enum CallLength {
     /// A login waits for its password to be hashed, and for roles to be read.
     Login,
     /// The call ends soon.
@@ -52,38 +52,38 @@ pub(super) enum Length {
     Lasting,
 }
 
-impl Length {
+impl CallLength {
     /// Of a verb's call.
     pub fn of_verb(name: &str) -> Self {
-        if LASTING.contains(&name) { Self::Lasting } else { Self::Short }
+        if LONG_VERBS.contains(&name) { Self::Lasting } else { Self::Short }
     }
 }
 
 /// The shares of the threads.
-pub(super) struct Turns {
+pub(super) struct CallLimits {
     logins: Arc<Semaphore>,
     lasting: Arc<Semaphore>,
 }
 
-impl Default for Turns {
+impl Default for CallLimits {
     fn default() -> Self {
         Self { logins: Arc::new(Semaphore::new(LOGINS_MAX)), lasting: Arc::new(Semaphore::new(LASTING_MAX)) }
     }
 }
 
-impl Turns {
+impl CallLimits {
     /// Makes a call on a thread of its own, when it has its turn.
     pub async fn call<T: Send + 'static>(
         &self,
         env: &Env,
-        length: Length,
+        length: CallLength,
         call: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let failed = |error: &dyn std::fmt::Display| AdminError::Failed(error.to_string());
         let share = match length {
-            Length::Login => Some(&self.logins),
-            Length::Short => None,
-            Length::Lasting => Some(&self.lasting),
+            CallLength::Login => Some(&self.logins),
+            CallLength::Short => None,
+            CallLength::Lasting => Some(&self.lasting),
         };
         let turn = match share {
             Some(share) => Some(Arc::clone(share).acquire_owned().await.map_err(|closed| failed(&closed))?),
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn what_ends_an_operation_is_short() {
-        assert!(LASTING.iter().all(|name| NAMES.contains(name)));
+        assert!(LONG_VERBS.iter().all(|name| NAMES.contains(name)));
         for name in [StopRequest::NAME, StopRepairs::NAME, GetCompactions::NAME, GetMetrics::NAME] {
-            assert_eq!(Length::of_verb(name), Length::Short, "{name}");
+            assert_eq!(CallLength::of_verb(name), CallLength::Short, "{name}");
         }
         // the verb reads all SSTables of a table
-        assert_eq!(Length::of_verb(GetTombstones::NAME), Length::Lasting);
+        assert_eq!(CallLength::of_verb(GetTombstones::NAME), CallLength::Lasting);
     }
 }

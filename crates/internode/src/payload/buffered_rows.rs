@@ -15,7 +15,7 @@ const OVERHEAD: usize = 64;
 
 /// A partition and its rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct KeptPartition {
+struct BufferedPartition {
     head: PartitionHead,
     form: PartitionForm,
     rows: Vec<Unfiltered>,
@@ -23,34 +23,34 @@ struct KeptPartition {
 
 /// Rows that are kept as they were read. Clones share them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Kept {
-    partitions: Arc<Vec<KeptPartition>>,
+pub struct BufferedRows {
+    partitions: Arc<Vec<BufferedPartition>>,
     size: usize,
 }
 
-impl Kept {
+impl BufferedRows {
     /// Bytes of the rows, more or less.
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// The partitions, as a source of a read like any other.
-    pub fn stream(&self) -> KeptStream {
-        KeptStream { partitions: Arc::clone(&self.partitions), next: 0, row: 0 }
+    pub fn stream(&self) -> BufferedRowsStream {
+        BufferedRowsStream { partitions: Arc::clone(&self.partitions), next: 0, row: 0 }
     }
 }
 
 /// Takes rows in.
 #[derive(Default)]
-pub(super) struct Keeper {
-    partitions: Vec<KeptPartition>,
+pub(super) struct RowBuffer {
+    partitions: Vec<BufferedPartition>,
     pub(super) size: usize,
 }
 
-impl Keeper {
+impl RowBuffer {
     pub(super) fn partition(&mut self, head: &PartitionHead, form: PartitionForm) {
         self.size += OVERHEAD + head.key.key.len() + head.static_row.as_deref().map_or(0, Row::data_size);
-        self.partitions.push(KeptPartition { head: head.clone(), form, rows: Vec::new() });
+        self.partitions.push(BufferedPartition { head: head.clone(), form, rows: Vec::new() });
     }
 
     /// Adds a row or marker to the partition that was begun last.
@@ -66,33 +66,33 @@ impl Keeper {
 
     /// Writes everything; an end is left to the caller, because rows may follow.
     pub(super) fn write_to(&self, out: &mut PartitionsWriter) {
-        for KeptPartition { head, form, rows } in &self.partitions {
+        for BufferedPartition { head, form, rows } in &self.partitions {
             out.partition(head, form, rows.is_empty());
             rows.iter().for_each(|unfiltered| out.unfiltered(unfiltered));
         }
     }
 
-    pub(super) fn finish(mut self) -> Kept {
-        for KeptPartition { head, rows, .. } in &mut self.partitions {
+    pub(super) fn finish(mut self) -> BufferedRows {
+        for BufferedPartition { head, rows, .. } in &mut self.partitions {
             // as if it had been encoded and decoded again
             head.names_statics = false;
             head.static_row.take_if(|row| row.is_empty());
             rows.retain(|unfiltered| !matches!(unfiltered, Unfiltered::Row(row) if row.is_empty()));
         }
-        Kept { partitions: Arc::new(self.partitions), size: self.size }
+        BufferedRows { partitions: Arc::new(self.partitions), size: self.size }
     }
 }
 
 /// The stream of what was kept.
-pub struct KeptStream {
-    partitions: Arc<Vec<KeptPartition>>,
+pub struct BufferedRowsStream {
+    partitions: Arc<Vec<BufferedPartition>>,
     /// The position of the next partition.
     next: usize,
     /// The position of the next row of the one before it.
     row: usize,
 }
 
-impl PartitionStream for KeptStream {
+impl PartitionStream for BufferedRowsStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some(partition) = self.partitions.get(self.next) else {
             self.row = usize::MAX;

@@ -8,19 +8,19 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A program that runs. Dropping it leaves it running.
-pub struct Started(Child);
+pub struct ChildProgram(Child);
 
 /// Starts a program with its arguments, outside of the terminal's process group: an interrupt
-/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, which is
+/// reaches it only through [`ChildProgram::terminate`]. Both of its outputs go to a file, which is
 /// emptied before.
-pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io::Result<Started> {
+pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io::Result<ChildProgram> {
     let file = std::fs::File::create(output)?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
-    command.spawn().map(Started)
+    command.spawn().map(ChildProgram)
 }
 
-impl Started {
+impl ChildProgram {
     /// The exit status in words; None: the program runs.
     pub fn ended(&mut self) -> io::Result<Option<String>> {
         Ok(self.0.try_wait()?.map(|status| status.to_string()))

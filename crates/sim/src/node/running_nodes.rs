@@ -10,7 +10,7 @@ use env::defects::{Defect, is_on};
 use env::sim::{SimRandom, World};
 use server::running::{Drive, RunningNode, StartError};
 
-use super::workload::{self, Seen};
+use super::workload::{self, Observations};
 use super::{CLIENTS, Layout};
 use crate::faults::{self, Kind, Machines};
 use crate::judges::bounds::Bound;
@@ -60,12 +60,12 @@ impl Queues {
 }
 
 /// The nodes that run, and the troubles so far.
-pub(super) struct Stage<'w> {
+pub(super) struct RunningNodes<'w> {
     world: &'w World,
     layout: Layout,
     /// Further settings of all nodes, besides those of every subject.
     settings: Vec<String>,
-    seen: &'w Seen,
+    seen: &'w Observations,
     /// The nodes by machine; None: the process has ended and was not started again yet.
     nodes: Vec<Option<RunningNode>>,
     /// When processes had ended, nanoseconds on the timeline.
@@ -75,22 +75,22 @@ pub(super) struct Stage<'w> {
     pub queues: Queues,
 }
 
-impl<'w> Stage<'w> {
+impl<'w> RunningNodes<'w> {
     /// Starts all nodes, one after the other.
-    pub fn start(world: &'w World, layout: Layout, seen: &'w Seen) -> Self {
+    pub fn start(world: &'w World, layout: Layout, seen: &'w Observations) -> Self {
         Self::start_with(world, layout, seen, Vec::new())
     }
 
     /// Does the work of [`Self::start`] for nodes that repair each other by the schedule, if that
     /// is on.
-    pub fn scheduled(world: &'w World, layout: Layout, seen: &'w Seen, is_on: bool) -> Self {
+    pub fn scheduled(world: &'w World, layout: Layout, seen: &'w Observations, is_on: bool) -> Self {
         Self::start_with(world, layout, seen, super::schedule::settings(is_on))
     }
 
-    fn start_with(world: &'w World, layout: Layout, seen: &'w Seen, settings: Vec<String>) -> Self {
+    fn start_with(world: &'w World, layout: Layout, seen: &'w Observations, settings: Vec<String>) -> Self {
         let nodes = (0..layout.servers).map(|machine| Some(start(world, machine, layout, &settings))).collect();
         let (ends, happened, queues) = (Vec::new(), Vec::new(), Queues::default());
-        Stage { world, layout, settings, seen, nodes, ends, happened, queues }
+        RunningNodes { world, layout, settings, seen, nodes, ends, happened, queues }
     }
 
     /// The machines of the run: servers, then clients.
@@ -104,13 +104,13 @@ impl<'w> Stage<'w> {
     }
 
     /// Carries one trouble out, from its beginning to its end.
-    pub fn befall(&mut self, dice: &SimRandom, kind: Kind) {
+    pub fn inject(&mut self, dice: &SimRandom, kind: Kind) {
         let begun = faults::line(self.world, "");
         let words = match kind {
             Kind::Restart => self.restart(dice.below(self.layout.servers as u64) as usize),
             Kind::Schema => workload::alter(self.world, self.seen, dice, self.happened.len()),
             kind => {
-                let trouble = faults::befall(self.world, dice, self.machines(), kind);
+                let trouble = faults::inject(self.world, dice, self.machines(), kind);
                 self.look_at_queues();
                 self.start_again(trouble.died);
                 trouble.words
