@@ -64,14 +64,14 @@ fn keyspace(options: &str) -> KeyspaceMetadata {
         options: BTreeMap::from([("replication_factor".to_owned(), "1".to_owned())]),
     };
     let tables = BTreeMap::from([("t".to_owned(), Arc::new(table))]);
-    let (user_types, kept) = (BTreeMap::new(), Vec::new());
+    let (user_types, function_rows) = (BTreeMap::new(), Vec::new());
     KeyspaceMetadata {
         name: "bench".into(),
         durable_writes: false,
         replication,
         tables,
         user_types,
-        kept,
+        function_rows,
         functions: BTreeMap::new(),
         aggregates: BTreeMap::new(),
         is_virtual: false,

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use cql::ddl::restore::{RestoreOptions, restore};
 use schema::{Schema, TableId};
-use server::prepared::Statement;
+use server::prepared::PlannedStatement;
 
 const TABLES: &str = "CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
 CREATE TABLE bench.small (key bigint PRIMARY KEY, value blob);
@@ -38,7 +38,7 @@ fn main() {
     for (name, text) in statements.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
         let begun = Instant::now();
         for _ in 0..times {
-            let planned = Statement::plan(black_box(text), None, &schema).expect("a statement");
+            let planned = PlannedStatement::plan(black_box(text), None, &schema).expect("a statement");
             black_box(&planned);
         }
         println!("{name:<8} {:>8.0} ns", begun.elapsed().as_nanos() as f64 / times as f64);

@@ -7,6 +7,7 @@
 //! `/api/v0`, `/api/v1` and `/api/v2` is the management API of K8ssandra ([`management`]).
 
 mod access;
+mod call_limits;
 mod caller;
 mod client;
 mod connections;
@@ -17,7 +18,6 @@ mod server;
 mod sessions;
 mod starting;
 mod token_file;
-mod call_limits;
 
 pub use access::Access;
 pub use caller::CallerScope;

@@ -96,11 +96,16 @@ pub fn check(
         take(&piece).map_err(ObjectProblem::Unread)?;
     }
     if size != entry.size {
-        return Err(ObjectProblem::Damaged(format!("{} has {size} bytes or more instead of {}", entry.key, entry.size)));
+        return Err(ObjectProblem::Damaged(format!(
+            "{} has {size} bytes or more instead of {}",
+            entry.key, entry.size
+        )));
     }
     match hex(digest) == entry.sha256 {
         true => Ok(()),
-        false => Err(ObjectProblem::Damaged(format!("{} is damaged: its digest is another than the manifest's", entry.key))),
+        false => {
+            Err(ObjectProblem::Damaged(format!("{} is damaged: its digest is another than the manifest's", entry.key)))
+        }
     }
 }
 

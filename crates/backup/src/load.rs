@@ -183,7 +183,12 @@ impl Parts {
 
 /// Refuses tables of the ring that may forget a deletion before all of their rows are there, and
 /// that are not raised.
-fn check_graces(parts: &BTreeMap<TableName, Parts>, treatment: GcGracePolicy, graces: &Graces, now_millis: i64) -> Result<()> {
+fn check_graces(
+    parts: &BTreeMap<TableName, Parts>,
+    treatment: GcGracePolicy,
+    graces: &Graces,
+    now_millis: i64,
+) -> Result<()> {
     let forgets = |(name, parts): &(&TableName, &Parts)| {
         let is_checked = match treatment {
             GcGracePolicy::Check => true,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::store::{Store, upload_bytes, check_key, fetch_bytes};
+use crate::store::{Store, check_key, fetch_bytes, upload_bytes};
 
 /// The form of manifests that is written. A reader refuses greater numbers.
 pub const FORMAT: u32 = 1;

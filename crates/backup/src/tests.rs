@@ -140,7 +140,8 @@ fn a_second_backup_brings_only_what_is_new_and_is_restored_byte_for_byte() {
 
     assert_eq!(listing::list(&*bench.store()).unwrap().backups.len(), 3);
     let absent = vec![OTHER_HOST.to_owned()];
-    let wanted = verify::VerifyReport { nodes: 1, files: (8, second.files.1), absent, ..verify::VerifyReport::default() };
+    let wanted =
+        verify::VerifyReport { nodes: 1, files: (8, second.files.1), absent, ..verify::VerifyReport::default() };
     assert_eq!(bench.verify("two"), wanted, "the other node of the ring has no part yet");
     assert_eq!(bench.restore("again", None).unwrap().files.0, 8);
     let snapshot = files(&bench.snapshot("two"));

@@ -18,23 +18,23 @@
 #![forbid(unsafe_code)]
 
 mod columns;
-mod peer_connector;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grace;
-mod schema_creation;
 mod native;
 mod options;
+mod peer_connector;
 mod plan;
 mod run;
+mod schema_creation;
 mod sender;
 mod session;
 mod target;
 mod watch;
 
 pub use grace::{GraceChange, Graces, RAISE, TableName, change_graces, graces, learn_graces, set_graces};
-pub use schema_creation::{WantedKeyspace, WantedTable, complete_schema, make_schema, creates_view};
 pub use native::{Access, Answer, NativeConnection};
 pub use options::{Options, Throttle};
 pub use run::{LoadResult, PeerResult, load, run};
+pub use schema_creation::{WantedKeyspace, WantedTable, complete_schema, creates_view, make_schema};
 pub use watch::{Planned, Watch};

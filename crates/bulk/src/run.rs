@@ -12,8 +12,8 @@ use links::{Encryption, LinkOptions, LinkSettings, Peer, Receiver, Scope, Stream
 use schema::TableMetadata;
 use sstable::{Descriptor, NoCache, SSTable};
 
-use crate::peer_connector::{PeerConnector, Paces, Shared, TAKING_MAX, own_address};
 use crate::options::Options;
+use crate::peer_connector::{Paces, PeerConnector, Shared, TAKING_MAX, own_address};
 use crate::plan::{self, PeerShare};
 use crate::target::{self, Target};
 use crate::watch::{Planned, Watch};
@@ -48,7 +48,12 @@ impl LoadResult {
 }
 
 /// Loads SSTables, on a thread of its own; waits for the end. Err: why nothing was sent.
-pub fn load(env: &Env, options: Options, sstables: Vec<Descriptor>, watch: Arc<dyn Watch>) -> Result<LoadResult, String> {
+pub fn load(
+    env: &Env,
+    options: Options,
+    sstables: Vec<Descriptor>,
+    watch: Arc<dyn Watch>,
+) -> Result<LoadResult, String> {
     let of_thread = env.clone();
     on_thread(env, move || Box::pin(async move { run(&of_thread, options, sstables, watch).await }))
 }
@@ -59,7 +64,8 @@ pub(crate) fn on_thread<T: Send + 'static>(
     make: impl FnOnce() -> Pin<Box<dyn Future<Output = Result<T, String>>>> + Send + 'static,
 ) -> Result<T, String> {
     let (tell, told) = std::sync::mpsc::channel();
-    let make: LocalFutureFactory = Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(make().await)) }) });
+    let make: LocalFutureFactory =
+        Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(make().await)) }) });
     env.tasks.spawn_local_worker("load", make).join()?;
     told.recv().unwrap_or_else(|_| Err("the thread of the load ended early".to_owned()))
 }

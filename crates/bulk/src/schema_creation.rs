@@ -42,7 +42,8 @@ pub fn creates_view(text: &str, keyspace: &str, name: &str) -> Result<bool, Stri
         return Ok(false);
     }
     let view = Object::View(keyspace.to_owned(), name.to_owned());
-    let schema_statements = schema_statements(text, keyspace).map_err(|error| format!("the schema.cql of {keyspace}.{name}: {error}"))?;
+    let schema_statements =
+        schema_statements(text, keyspace).map_err(|error| format!("the schema.cql of {keyspace}.{name}: {error}"))?;
     Ok(schema_statements.iter().any(|piece| piece.object == view))
 }
 
@@ -103,7 +104,11 @@ async fn existing(connection: &mut NativeConnection) -> Result<BTreeSet<Object>,
 
 /// The statements that make what is lacking. Err: the ring lacks a table that no statement of its
 /// text makes.
-fn missing(has: &BTreeSet<Object>, keyspaces: &[WantedKeyspace], tables: &[WantedTable]) -> Result<Vec<SchemaStatement>, String> {
+fn missing(
+    has: &BTreeSet<Object>,
+    keyspaces: &[WantedKeyspace],
+    tables: &[WantedTable],
+) -> Result<Vec<SchemaStatement>, String> {
     let (mut made, mut chosen) = (BTreeSet::new(), Vec::<SchemaStatement>::new());
     for WantedTable { keyspace, name, text } in tables {
         let of_table = |error: cql::error::CqlError| format!("the schema.cql of {keyspace}.{name}: {error}");

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use env::Stream;
-use sending::{FileTransfer, FileSession, OutgoingFile, Piece, send_components, write_within};
+use sending::{FileSession, FileTransfer, OutgoingFile, Piece, send_components, write_within};
 use streaming::{Event, Received};
 use tokio::sync::mpsc;
 

@@ -144,7 +144,11 @@ fn tokens_of(set: &[u8]) -> Result<Vec<Token>, String> {
 }
 
 /// The keyspace's schema and where its rows lie.
-async fn learn_keyspace(env: &Env, connection: &mut NativeConnection, keyspace: &str) -> Result<(Schema, Replication), String> {
+async fn learn_keyspace(
+    env: &Env,
+    connection: &mut NativeConnection,
+    keyspace: &str,
+) -> Result<(Schema, Replication), String> {
     let described = connection.ask(&format!("DESCRIBE KEYSPACE {} WITH INTERNALS", maybe_quote(keyspace))).await;
     let described = described.map_err(|why| format!("the ring does not describe keyspace {keyspace}: {why}"))?;
     let statements = (0..described.rows.len()).filter_map(|row| described.text(row, "create_statement"));

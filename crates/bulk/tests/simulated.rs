@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bulk::{Access, GraceChange, LoadResult, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch};
+use bulk::{
+    Access, GraceChange, LoadResult, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch,
+};
 use env::sim::{DATA, World};
 use env::{Env, LocalFuture, LocalFutureFactory};
 use server::running::{RunningNode, start_driven};

@@ -16,13 +16,13 @@ use gossip::{Event, Gossip};
 use internode::payload::gossip::EndpointState;
 use internode::{Envelope, LinkType};
 use links::Peer;
-use membership::{MembershipHandler, LocalApplicationStates, JoinError, JoinOptions, Membership, Messenger};
+use membership::{JoinError, JoinOptions, LocalApplicationStates, Membership, MembershipHandler, Messenger};
 use ring::allocation::{AllocationRequest, allocate};
 use ring::{Endpoint, State};
 
 use crate::identity::{IdentityOptions, RELEASE_VERSION, Saved};
-use crate::membership_state::SeedNames;
 use crate::membership::JoinSettings;
+use crate::membership_state::SeedNames;
 use crate::range_movement_state::BootstrapState;
 use crate::topology;
 
@@ -47,7 +47,8 @@ pub async fn allocate_tokens(
     members.retain(|endpoint| endpoint.address != identity.broadcast);
     let usual = ("datacenter1".to_owned(), "rack1".to_owned());
     let (data_center, rack) = identity.place.as_ref().unwrap_or(&usual);
-    let wish = AllocationRequest { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
+    let wish =
+        AllocationRequest { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
     let tokens = allocate(&members, wish, &mut || env.random.next_u64()).map_err(AllocationError::Refused)?;
     tracing::info!(members = members.len(), copies, "tokens are allocated: {}", text_of(&tokens));
     Ok(tokens.into_iter().map(|token| token.0).collect())

@@ -11,26 +11,26 @@
 //! that statements use.
 
 pub mod acknowledgement;
-mod distributed_read;
-pub mod write_answers;
-#[cfg(test)]
-mod fault_tests;
 pub mod batch;
 pub mod cas;
 pub(crate) mod contacts;
 pub mod counter;
+mod distributed_read;
 pub mod error;
+#[cfg(test)]
+mod fault_tests;
 mod filtering;
+mod part_read;
 pub(crate) mod parts;
+pub(crate) mod pending_write;
 mod plan;
-mod protection_reads;
 mod protection;
+mod protection_reads;
 mod range;
 pub mod read;
 mod read_repair;
-mod part_read;
 pub(crate) mod scan;
-pub(crate) mod pending_write;
 mod speculation;
 pub mod truncate;
 pub mod write;
+pub mod write_answers;

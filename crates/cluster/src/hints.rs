@@ -134,7 +134,8 @@ impl Node {
             return false;
         }
         let now_millis = self.env.clock.now_micros() / 1000;
-        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation, now_millis) == HintOutcome::Yes;
+        let is_kept =
+            self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation, now_millis) == HintOutcome::Yes;
         if !is_kept {
             self.handoff.figures.refused.add(1);
         }

@@ -15,7 +15,7 @@ use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{Encryption, LinkOptions, LinkSettings, Peer, Scope};
-use membership::{MembershipHandler, LocalApplicationStates, JoinOptions, Membership, Messenger};
+use membership::{JoinOptions, LocalApplicationStates, Membership, MembershipHandler, Messenger};
 
 pub use membership::JoinError;
 
@@ -23,8 +23,8 @@ use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::{RELEASE_VERSION, local_table};
 use crate::membership_state::{NodeLocations, SeedNames};
-use crate::range_movement_state::{BootstrapState, JOINING, Mode, MovementSettings};
 use crate::node::Node;
+use crate::range_movement_state::{BootstrapState, JOINING, Mode, MovementSettings};
 use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
 use crate::range_movements::removal;
 use crate::repair_state::schedule::turns::{Phase, ScheduleStatus};
@@ -138,7 +138,8 @@ impl Node {
         let gossip = settings.gossip(identity.broadcast, &identity.cluster_name);
         let links = settings.links(identity.listen, identity.broadcast);
         let internal = settings.tells_internal_address.then_some(identity.listen);
-        let local_states = LocalApplicationStates { internal, ..self.local_states(settings.version, settings.sstable_versions) };
+        let local_states =
+            LocalApplicationStates { internal, ..self.local_states(settings.version, settings.sstable_versions) };
         let _ = self.membership_state.local_states.set(local_states.clone());
         self.membership_state.movements.configure(settings.movements);
         let (fetches, joins) = (self.needs_bootstrap(&settings.seeds), settings.movements.joins);
@@ -190,7 +191,8 @@ impl Node {
         view_replicas::begin(self);
         let _ = self.membership_state.messenger.set(membership.messenger());
         let membership = Arc::new(membership);
-        *self.membership_state.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
+        *self.membership_state.membership.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::clone(&membership));
         self.save_generation(membership.with_gossip(|gossip| gossip.local.state().generation)).await;
         self.start_peers_task();
         self.tell_schema_version();
@@ -221,7 +223,8 @@ impl Node {
 
     /// Does the work of [`Self::enter`]. The caller makes sure that it runs only once at a time.
     async fn enter_ring(self: &Arc<Self>) -> Result<(), JoinError> {
-        let (Some(membership), Some(local_states)) = (self.membership(), self.membership_state.local_states.get()) else {
+        let (Some(membership), Some(local_states)) = (self.membership(), self.membership_state.local_states.get())
+        else {
             return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
         };
         let (mode, fetches) = {

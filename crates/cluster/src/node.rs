@@ -19,23 +19,23 @@ use types::{DecoratedKey, Token};
 use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
-use crate::out_of_range_state::OutOfRangeRequests;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
+use crate::in_flight_requests::InFlightRequests;
+use crate::log_limiter::LogLimiter;
 use crate::membership_state::{MembershipState, UNANSWERED_MAX};
-use crate::range_movement_state::BootstrapState;
+use crate::out_of_range_state::OutOfRangeRequests;
 use crate::paxos::PaxosOptions;
+use crate::range_movement_state::BootstrapState;
 use crate::read_repair_metrics::ReadRepairMetrics;
 use crate::repair_state::Repairs;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
-use crate::log_limiter::LogLimiter;
-use crate::in_flight_requests::InFlightRequests;
 use crate::spans::SpanExporter;
+use crate::streaming_state::StreamingState;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 use crate::thresholds::ReadSizes;
-use crate::streaming_state::StreamingState;
 use crate::view_tasks::ViewTasks;
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.

@@ -30,8 +30,8 @@ use ring::relocation::subtract;
 use ring::{Replication, Ring};
 use types::Token;
 
-use crate::out_of_range_state::{RequestKind, OutOfRangeCounts, HINTS, STREAMED};
 use crate::node::Node;
+use crate::out_of_range_state::{HINTS, OutOfRangeCounts, RequestKind, STREAMED};
 
 /// The least time between two lines about single tokens, as Cassandra has it.
 const LINE_PAUSE: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ use internode::payload::paxos::{
     Ballot, BallotFlag, CommitAndPrepare, Electorate, Permission, PrepareV2, PrepareV2Answer, Prepared, Refresh,
     RepairAnswer, RepairRequest,
 };
-use internode::payload::read_answer::{AnswerError, AnswerLimits, AnswerKind};
+use internode::payload::read_answer::{AnswerError, AnswerKind, AnswerLimits};
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::ReadResponse;
 use links::limits::MESSAGE_SIZE_MAX;

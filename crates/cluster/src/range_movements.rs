@@ -17,17 +17,17 @@
 
 pub(crate) mod announce;
 pub(crate) mod bootstrap;
+mod changing_nodes;
 pub mod cleanup;
 pub mod decommission;
 pub(crate) mod flows;
-mod changing_nodes;
 pub(crate) mod progress;
 pub mod rebuild;
 pub mod relocation;
 pub mod removal;
 
-pub use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
+pub use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 
 impl Node {
     /// The part that this node takes in the ring.

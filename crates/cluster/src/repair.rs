@@ -22,7 +22,6 @@
 //! hashing and comparing go to the threads for long jobs. `crate::repair_state` has the state
 //! that the parts share. Agrees with `org.apache.cassandra.repair`.
 
-mod paxos_before_movement;
 pub mod command;
 mod complete;
 pub(crate) mod consistent;
@@ -31,6 +30,7 @@ mod job;
 mod messages;
 pub(crate) mod participant;
 pub(crate) mod paxos;
+mod paxos_before_movement;
 mod preview_report;
 mod ranges;
 mod schedule_task;

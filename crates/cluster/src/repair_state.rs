@@ -26,7 +26,7 @@ use command::Command;
 use records::{Records, RepairCounts};
 use schedule::Schedule;
 use sessions::LocalSession;
-use settings::{RepairSettings, RepairPermits};
+use settings::{RepairPermits, RepairSettings};
 
 use crate::clock::uuid_text;
 
@@ -251,7 +251,8 @@ mod tests {
     fn what_nobody_waits_for_any_more_is_forgotten() {
         let repairs = Repairs::default();
         let node = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let mut told: Vec<_> = (1..=3).map(|port| repairs.expect(RepairResultKey::Prepared([1; 16], node(port)))).collect();
+        let mut told: Vec<_> =
+            (1..=3).map(|port| repairs.expect(RepairResultKey::Prepared([1; 16], node(port)))).collect();
         told.truncate(1);
         told.push(repairs.expect(RepairResultKey::Prepared([2; 16], node(1))));
         assert_eq!(lock(&repairs.awaited).len(), 2);

@@ -7,7 +7,7 @@
 //! `org.apache.cassandra.metrics.{Sampler,SamplingManager}`.
 
 mod read_samples;
-mod sample_write;
+mod write_samples;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use metrics::top::{Counted, Frequent, Greatest};
 use schema::{TableId, TableMetadata};
 
 pub(crate) use read_samples::ReadSamples;
-pub(crate) use sample_write::sample_write;
+pub(crate) use write_samples::sample_write;
 
 /// The kinds of samples that can be taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -267,7 +267,8 @@ mod tests {
     impl Fixture {
         fn new() -> Self {
             let sim = Sim::new(1);
-            let engine = storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
+            let engine =
+                storage::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a disk").0;
             let clock = Arc::new(WriteClock::after(&engine.env, 0));
             let ring = ring_of(&[-(1 << 62), 0, 1 << 62], &[]);
             Self { sim, engine, clock, ring }

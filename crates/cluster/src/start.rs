@@ -17,14 +17,14 @@ use crate::coordinator::truncate::TRUNCATIONS_MAX;
 use crate::error::NodeError;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
+use crate::in_flight_requests::InFlightRequests;
 use crate::membership_state::MembershipState;
 use crate::node::{Node, Timeouts};
 use crate::read_repair_metrics::ReadRepairMetrics;
 use crate::repair_state::Repairs;
 use crate::replica::Replica;
-use crate::in_flight_requests::InFlightRequests;
-use crate::stripes::Stripes;
 use crate::streaming_state::StreamingState;
+use crate::stripes::Stripes;
 use crate::view_tasks::ViewTasks;
 use crate::{clock_mark, compaction_history, peers, topology, traces};
 

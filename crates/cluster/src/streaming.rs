@@ -36,8 +36,9 @@ use crate::streaming_state::{Command, LiveSession};
 impl crate::node::Node {
     /// Ends the sessions of repairs in which files of one of these tables are sent or come.
     pub(crate) fn end_streams_of_repairs(&self, tables: &[TableId], why: &str) {
-        let is_meant =
-            |live: &LiveSession| live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table));
+        let is_meant = |live: &LiveSession| {
+            live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table))
+        };
         for live in self.transfers.all().into_iter().filter(|live| is_meant(live)) {
             let (peer, why) = (live.key.peer, why.to_owned());
             let end = Command::Run(Box::new(move || {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::Config;
 use crate::catalogue::{self, Kind};
 use crate::load::Values;
-use crate::value::{Value, ParsedValue};
+use crate::value::{ParsedValue, Value};
 
 /// Guardrails that are violated by smaller values.
 const MINIMA: &[&str] = &["minimum_replication_factor"];

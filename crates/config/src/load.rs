@@ -13,7 +13,7 @@ use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::catalogue::{self, Key, Kind, Treatment};
 use crate::error::ConfigError;
-use crate::value::{Value, ParsedValue};
+use crate::value::{ParsedValue, Value};
 
 /// See [`Loader::fill_in_sync_period`].
 const SYNC_PERIOD: &str = "10000ms";

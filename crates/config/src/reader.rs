@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::catalogue;
 use crate::load::Values;
-use crate::value::{Value, ParsedValue};
+use crate::value::{ParsedValue, Value};
 
 /// See the module.
 pub(crate) struct Reader<'a> {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use crate::Config;
 use crate::catalogue::{self, Key, Kind, OldUnit, old_built_in, old_factor};
 use crate::secrets::{REDACTED, is_secret, java_text};
-use crate::value::{Value, ParsedValue};
+use crate::value::{ParsedValue, Value};
 
 const SUB_KEYS: &str = include_str!("settings.txt");
 /// Classes that are also shown under the key alone, as 4.0 did.

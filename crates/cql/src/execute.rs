@@ -36,7 +36,11 @@ pub async fn execute<C: ExplainCoordinator>(
     authorize::check_statement(prepared, client, coordinator)?;
     if !prepared.functions.is_empty() {
         // boxed: by value the future of a statement that calls no function would be larger, too
-        return Box::pin(with_slow_call_warnings(execute_plan(prepared, values, options, client, coordinator), coordinator)).await;
+        return Box::pin(with_slow_call_warnings(
+            execute_plan(prepared, values, options, client, coordinator),
+            coordinator,
+        ))
+        .await;
     }
     execute_plan(prepared, values, options, client, coordinator).await
 }
@@ -108,7 +112,8 @@ pub async fn execute_batch<'s, C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let plan = |(prepared, values): &(&'s PreparedStatement, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
+    let plan =
+        |(prepared, values): &(&'s PreparedStatement, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
     let plans = statements.iter().map(plan).collect::<Result<Vec<_>, CqlError>>()?;
     if let Some(access) = &client.access {
         for ((prepared, _), (plan, _)) in statements.iter().zip(&plans) {

@@ -10,12 +10,12 @@
 //! is explained for one page of the request's page size. The answer itself is not paged.
 
 mod access;
-mod hints;
 mod coordinator;
-mod sources;
+mod format;
+mod hints;
 mod lines;
 mod recording;
-mod format;
+mod sources;
 mod writes;
 
 use crate::context::{Bindings, JsonObjects};

@@ -18,9 +18,9 @@ mod json;
 mod masking;
 mod math;
 mod operations;
+mod registry;
 mod resolve;
 pub(crate) mod slow_calls;
-mod registry;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -124,7 +124,15 @@ pub(crate) struct Function {
 impl Function {
     fn new(name: &str, arguments: &[CqlType], returns: CqlType, body: Body) -> Self {
         let arguments = arguments.to_vec();
-        Self { name: name.into(), arguments, returns, body, name_style: NameStyle::Call, monotonic: Monotonic::No, user: None }
+        Self {
+            name: name.into(),
+            arguments,
+            returns,
+            body,
+            name_style: NameStyle::Call,
+            monotonic: Monotonic::No,
+            user: None,
+        }
     }
 
     fn name_style(self, name_style: NameStyle) -> Self {

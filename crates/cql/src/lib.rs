@@ -46,7 +46,7 @@ mod values;
 
 pub use crate::functions::UserFunctionLimits;
 pub use coordinator::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, UpdatePermissions, ReadOptions, ReplicaFindings, SchemaChange,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, ReplicaFindings, SchemaChange, UpdatePermissions,
     WriteOptions,
 };
 pub use error::CqlError;

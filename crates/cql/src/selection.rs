@@ -4,13 +4,13 @@
 //! Agrees with `org.apache.cassandra.cql3.selection`.
 
 mod aggregate;
-mod row_ids;
-mod mask;
 mod apply_masks;
+mod cell_attributes;
+mod mask;
 mod node;
 mod prepare;
 mod row;
-mod cell_attributes;
+mod row_ids;
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use schema::{ColumnId, TableMetadata};
 use types::CqlType;
 
 pub(crate) use aggregate::{Aggregate, AggregateState};
-use row_ids::RowIds;
+use cell_attributes::AttributeTarget;
 pub(crate) use mask::Mask;
 pub(crate) use prepare::{PreparedSelection, prepare, prepare_group};
 pub(crate) use row::{Column, OwnedRow, RowView};
-use cell_attributes::AttributeTarget;
+use row_ids::RowIds;
 
 use crate::ast::CellAttribute;
 use crate::context::Bindings;

@@ -11,8 +11,8 @@ use allocation_counter::{AllocationInfo, measure};
 use bytes::Bytes;
 use cql::ddl::restore::{RestoreOptions, restore};
 use cql::{
-    BoundValue, CasPartition, CasRequest, ClientState, Coordinator, CqlError, PreparedStatement, QueryOptions, ReadOptions,
-    SchemaChange, SchemaEvent, WriteOptions,
+    BoundValue, CasPartition, CasRequest, ClientState, Coordinator, CqlError, PreparedStatement, QueryOptions,
+    ReadOptions, SchemaChange, SchemaEvent, WriteOptions,
 };
 use rows::{Mutation, PartitionHead, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Unfiltered};
 use schema::{Schema, TableId, TableMetadata};

@@ -83,7 +83,10 @@ mod tests {
         assert_eq!(two("32768\t60999\n"), Some((32_768, 60_999)));
         assert_eq!((two("32768"), two("a b")), (None, None));
         assert_eq!(ephemeral_port_warning("cql port", address, (32_768, 60_999)), None);
-        assert_eq!(ephemeral_port_warning("cql port", address, (1024, 65_535)).map(|found| found.level), Some(Level::Warn));
+        assert_eq!(
+            ephemeral_port_warning("cql port", address, (1024, 65_535)).map(|found| found.level),
+            Some(Level::Warn)
+        );
         assert_eq!(port("cql port", address, Ok(())).level, Level::Ok);
         let kinds =
             [ErrorKind::AddrInUse, ErrorKind::AddrNotAvailable, ErrorKind::PermissionDenied, ErrorKind::OutOfMemory];

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{PlannedNode, Finding, Level, as_json, as_text, examine, worst};
+use crate::{Finding, Level, PlannedNode, as_json, as_text, examine, worst};
 
 const GOOD: &[(&str, &str)] = &[
     (

@@ -25,11 +25,11 @@ mod random;
 pub mod rare;
 mod read_only;
 pub mod real;
+mod run_to_completion;
 pub mod sim;
 pub mod sync;
 mod tasks;
 mod threads;
-mod run_to_completion;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -40,15 +40,15 @@ pub use disk::{DirEntry, Disk, Lock, ReadFile, STREAMED_ALIGNMENT, WriteFile, la
 pub use network::{
     Connecting, Detached, FileSender, Listener, Network, SendingFile, SocketOptions, Stream, accept, accept_detached,
 };
-pub use programs::{ProgramOutcome, PROGRAM_OUTPUT_MAX, Programs};
+pub use programs::{PROGRAM_OUTPUT_MAX, ProgramOutcome, Programs};
 pub use random::Random;
 pub use read_only::read_only;
+pub use run_to_completion::RunToCompletion;
 pub use tasks::{
     ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
     LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture, LocalFutureFactory, Next, Part, QueueFull, SPARE_QUEUE_MAX,
     SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
-pub use run_to_completion::RunToCompletion;
 
 /// Handles to everything outside the process; cheap to clone.
 #[derive(Clone)]

@@ -130,14 +130,14 @@ pub struct Figures {
 }
 
 #[cfg(any(debug_assertions, feature = "rare"))]
-pub use switch::{Switched, begin, calm, happens};
+pub use switch::{Switched, begin, happens, stop_failures};
 
 #[cfg(not(any(debug_assertions, feature = "rare")))]
-pub use none::{Switched, begin, calm, happens};
+pub use none::{Switched, begin, happens, stop_failures};
 
 #[cfg(not(any(debug_assertions, feature = "rare")))]
 mod none {
-    use super::{Figures, Rare, EventChoice};
+    use super::{EventChoice, Figures, Rare};
 
     /// The handle of switched-on events. This build has no events.
     pub struct Switched(());
@@ -171,7 +171,7 @@ mod switch {
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::{Rng, SeedableRng};
 
-    use super::{Figures, Rare, SWITCHED_ON_PERCENT, EventChoice};
+    use super::{EventChoice, Figures, Rare, SWITCHED_ON_PERCENT};
 
     /// Number of the stream of random numbers for the events. Machines have streams with small
     /// numbers.

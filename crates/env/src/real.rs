@@ -1,5 +1,6 @@
 //! The real machine: system clock, file system, kernel randomness, TCP, threads.
 
+mod child_program;
 mod clock;
 mod descriptors;
 mod disk;
@@ -8,7 +9,6 @@ mod network;
 mod programs;
 mod random;
 mod spare;
-mod child_program;
 mod streamed;
 mod tasks;
 
@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use crate::Env;
 
+pub use child_program::{ChildProgram, start_program};
 pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
-pub use child_program::{ChildProgram, start_program};
 #[cfg(feature = "shuttle")]
 pub(crate) use tasks::Threads;
 

@@ -14,10 +14,10 @@ use types::{CqlType, UserType};
 
 use crate::ast::{Expr, Kind, TypeName};
 use crate::class::{JavaClass, Prim, Type};
+use crate::compile_error::{CompileError, Place};
 use crate::machine::Value;
 use crate::machine::code::{ExprCode, Label, Program};
 use crate::parser;
-use crate::compile_error::{Place, CompileError};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
@@ -122,7 +122,10 @@ pub(crate) fn compile(signature: &BodySignature<'_>, body: &str) -> Result<Progr
     if completes {
         let lines = body.lines().count().max(1);
         let place = Place { line: u32::try_from(lines).unwrap_or(u32::MAX), column: 1 };
-        return Err(CompileError::new(place, format!("This method must return a result of type {}", compiler.result())));
+        return Err(CompileError::new(
+            place,
+            format!("This method must return a result of type {}", compiler.result()),
+        ));
     }
     for variable in &compiler.variables {
         if let (Some(place), 2..) = (variable.captured, variable.sets) {

@@ -6,7 +6,7 @@
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use crate::compile_error::{Place, CompileError};
+use crate::compile_error::{CompileError, Place};
 
 /// A word.
 #[derive(Clone, PartialEq, Debug)]

@@ -17,11 +17,11 @@
 mod ast;
 mod class;
 mod compile;
+mod compile_error;
 mod lexer;
 mod library;
 mod machine;
 mod parser;
-mod compile_error;
 #[cfg(test)]
 mod tests;
 mod wasm;

@@ -5,8 +5,8 @@
 //! is refused by name. Heights of trees are bounded, because all later phases recurse over them.
 
 use crate::ast::{Catch, Declarator, Expr, Group, Kind, LambdaBody, Stmt, StmtKind, TypeName};
+use crate::compile_error::{CompileError, Place};
 use crate::lexer::{self, Token};
-use crate::compile_error::{Place, CompileError};
 
 /// The largest height of a tree. Later phases recurse over it on the stack of a worker.
 pub(crate) const HEIGHT_MAX: usize = 96;

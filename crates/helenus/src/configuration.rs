@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{ARCHIVING_FILE, Archiving, Config, CloudLocation, Location, Place, RackDc, Snitch};
+use config::{ARCHIVING_FILE, Archiving, CloudLocation, Config, Location, Place, RackDc, Snitch};
 use env::Env;
 use server::directory::{self, DirectoryOptions};
 
@@ -140,7 +140,8 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
     if is_read || options.read_only {
         return Ok(());
     }
-    let directory_options = DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
+    let directory_options =
+        DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
     // the start itself says what is in the way of a directory
     let Ok(found) = directory::locate(env, &directory_options, config) else { return Ok(()) };
     // of whatever point: somebody may have started the node with another one than the file names

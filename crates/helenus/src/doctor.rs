@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use config::Config;
-use doctor::{PlannedNode, Finding, Level};
+use doctor::{Finding, Level, PlannedNode};
 use env::Env;
 use server::directory::{self, DirectoryOptions};
 
 use crate::arguments::{Doctor, Serve};
-use crate::{configuration, serve, keys_without_effect};
+use crate::{configuration, keys_without_effect, serve};
 
 /// Looks, and prints what was found.
 pub fn run(options: &Doctor) -> ExitCode {
@@ -84,7 +84,8 @@ fn of_config(config: &Config, is_lenient: bool) -> Finding {
 
 fn directories(env: &Env, options: &Serve, config: &Config) -> Result<(Vec<PathBuf>, PathBuf), String> {
     let data_dir: &Path = &options.data_dir;
-    let directory_options = DirectoryOptions { data_dir, schema_file: options.schema.as_deref(), read_only: options.read_only };
+    let directory_options =
+        DirectoryOptions { data_dir, schema_file: options.schema.as_deref(), read_only: options.read_only };
     directory::locate(env, &directory_options, config).map(|found| (found.data, found.commitlog))
 }
 

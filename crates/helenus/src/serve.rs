@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
 use crate::arguments::Serve;
-use crate::{configuration, crash_report, heap, log, service_manager, keys_without_effect};
+use crate::{configuration, crash_report, heap, keys_without_effect, log, service_manager};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {

@@ -65,7 +65,9 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
     if descriptor.millis >= BEGUN_MILLIS_END {
         return Err(HintError::Unread(format!("a file that was begun {} ms after 1970", descriptor.millis)));
     }
-    if !disk.exists(&directory.join(descriptor.checksum_name())) && !cut_incomplete_entry(disk, directory, path, reader)? {
+    if !disk.exists(&directory.join(descriptor.checksum_name()))
+        && !cut_incomplete_entry(disk, directory, path, reader)?
+    {
         return Ok(None);
     }
     Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default(), taken: BTreeSet::new() }))

@@ -2,12 +2,12 @@
 //! of that message alone.
 
 pub mod batch;
+pub mod buffered_rows;
 pub mod counter;
 pub mod digest;
 pub mod failure;
 pub mod gossip;
 pub mod hint;
-pub mod buffered_rows;
 pub mod partitions;
 pub mod paxos;
 pub mod read_answer;

@@ -17,9 +17,9 @@ use env::{Env, Instant, Listener, Stream};
 use internode::{InternodeError, LinkType, MessageReader, Received};
 use tokio::io::AsyncReadExt;
 
-use crate::counts::{InboundCountersByPeer, InboundCounters, OpenConnection};
+use crate::counts::{InboundCounters, InboundCountersByPeer, OpenConnection};
 use crate::handshake::{accept, bad};
-use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, READ_SIZE, RETRY_MIN, LOG_REPEAT_INTERVAL, LOGGED_MAX};
+use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, LOG_REPEAT_INTERVAL, LOGGED_MAX, READ_SIZE, RETRY_MIN};
 use crate::peer::{Distance, LinkOptions, Peer, Receiver};
 use crate::receive_memory::{MemoryLoan, ReceiveMemory};
 
@@ -38,7 +38,12 @@ pub(crate) struct InboundContext {
 }
 
 impl InboundContext {
-    pub(crate) fn new(env: &Env, options: &LinkOptions, receiver: &Arc<dyn Receiver>, counts: Arc<InboundCountersByPeer>) -> Self {
+    pub(crate) fn new(
+        env: &Env,
+        options: &LinkOptions,
+        receiver: &Arc<dyn Receiver>,
+        counts: Arc<InboundCountersByPeer>,
+    ) -> Self {
         let room = ReceiveMemory::new(options.settings.receive_reserve);
         let (env, options, receiver) = (env.clone(), options.clone(), Arc::clone(receiver));
         Self { env, options, receiver, counts, room, open: Rc::default(), logged: Rc::default() }
@@ -72,7 +77,9 @@ impl InboundContext {
     fn log_end(&self, address: SocketAddr, ended: io::Result<()>) {
         match ended {
             Ok(()) => {}
-            Err(error) if is_ordinary_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
+            Err(error) if is_ordinary_end(&error) => {
+                tracing::debug!(%address, %error, "a link of another node has ended")
+            }
             Err(error) if self.logged.borrow_mut().is_to_be_logged(&self.env, address.ip(), &error) => {
                 tracing::warn!(%address, %error, "a link of another node is closed");
             }

@@ -21,14 +21,14 @@ mod handshake;
 mod inbound;
 pub mod limits;
 mod links;
-mod peer;
 mod outbound;
+mod peer;
 mod queue;
 mod receive_memory;
 mod settings;
 mod streams;
 
-pub use counts::{MessageCount, InboundCounts, OutboundCounts};
+pub use counts::{InboundCounts, MessageCount, OutboundCounts};
 pub use links::Links;
 pub use peer::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
 pub use queue::Refused;

@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::counts::{InboundCountersByPeer, InboundCounts, OutboundCounts};
 use crate::inbound::InboundContext;
 use crate::limits::{MESSAGE_SIZE_MAX, PEERS_MAX};
-use crate::peer::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
-use crate::queue::{Queue, Refused, Reserve, QueueCapacity};
+use crate::peer::{LinkOptions, Receiver};
+use crate::queue::{Queue, QueueCapacity, Refused, Reserve};
 use crate::settings::LinkSettings;
 use crate::streams::StreamOpener;
 
@@ -143,7 +143,10 @@ impl Links {
     /// acknowledgement.
     pub fn reset(&self, peer: SocketAddr) {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        LinkType::MESSAGING.iter().filter_map(|link| queues.get(&(peer, *link))).for_each(|queue| queue.drop_messages_and_close());
+        LinkType::MESSAGING
+            .iter()
+            .filter_map(|link| queues.get(&(peer, *link)))
+            .for_each(|queue| queue.drop_messages_and_close());
     }
 
     /// Closes the links to a peer that has left the ring, and gives up the messages that wait for

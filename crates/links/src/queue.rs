@@ -15,7 +15,7 @@ use env::defects::{Defect, is_on};
 use internode::{Envelope, LinkType};
 use tokio::sync::Notify;
 
-use crate::counts::{OutboundCounts, OutboundCounters};
+use crate::counts::{OutboundCounters, OutboundCounts};
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,8 +13,8 @@ use internode::{Framing, Initiate, LinkType};
 
 use crate::handshake;
 use crate::limits::HANDSHAKE_MAX;
-use crate::peer::{Encryption, LinkOptions, Receiver};
 use crate::outbound::with_timeout;
+use crate::peer::{Encryption, LinkOptions, Receiver};
 
 /// Opens links for streams. All clones do the same.
 #[derive(Clone)]

@@ -13,8 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-mod failures;
 mod encryption;
+mod failures;
 mod settings;
 
 /// Messages that a node has got: the peer, the link, the id.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gossip::{Event, Gossip, Options};
 use internode::{Envelope, LinkType, MessagingVersion};
 use links::{LinkOptions, Peer, Scope};
-use membership::{MembershipHandler, LocalApplicationStates, JoinOptions, Membership, Messenger};
+use membership::{JoinOptions, LocalApplicationStates, Membership, MembershipHandler, Messenger};
 
 struct Print;
 

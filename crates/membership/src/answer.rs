@@ -16,7 +16,7 @@ use links::{Distance, Peer, Receiver};
 use types::FailureReason;
 
 use crate::request::RequestFailure;
-use crate::shared::{ResponseReceiver, Messenger, Waiting};
+use crate::shared::{Messenger, ResponseReceiver, Waiting};
 
 impl Receiver for Messenger {
     fn distance(&self, peer: SocketAddr) -> Distance {

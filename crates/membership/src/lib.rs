@@ -21,16 +21,16 @@
 mod answer;
 pub mod callbacks;
 pub mod local_states;
+mod logged_nodes;
 pub mod messenger;
 pub mod request;
 mod shared;
 pub mod start;
 pub mod stop;
-mod logged_nodes;
 pub mod verbs;
 
 pub use local_states::LocalApplicationStates;
-pub use request::{RequestCallback, KeptBytes, Pending, Request, RequestFailure};
+pub use request::{KeptBytes, Pending, Request, RequestCallback, RequestFailure};
 pub use shared::{MembershipHandler, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
 pub use verbs::VerbCounts;

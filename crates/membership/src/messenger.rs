@@ -12,8 +12,8 @@ use links::{Distance, InboundCounts, OutboundCounts, Peer, StreamOpener};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
-use crate::request::{RequestCallback, KeptBytes, Pending, Request, RequestFailure};
-use crate::shared::{ResponseReceiver, Messenger, State, Waiting};
+use crate::request::{KeptBytes, Pending, Request, RequestCallback, RequestFailure};
+use crate::shared::{Messenger, ResponseReceiver, State, Waiting};
 use crate::verbs::VerbCounts;
 
 impl Messenger {

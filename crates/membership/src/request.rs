@@ -130,7 +130,9 @@ impl Future for Pending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             State::Refused => Poll::Ready(Err(RequestFailure::Refused)),
-            State::Sent(answer) => Pin::new(answer).poll(context).map(|told| told.unwrap_or(Err(RequestFailure::TimedOut))),
+            State::Sent(answer) => {
+                Pin::new(answer).poll(context).map(|told| told.unwrap_or(Err(RequestFailure::TimedOut)))
+            }
         }
     }
 }

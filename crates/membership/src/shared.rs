@@ -16,8 +16,8 @@ use links::{Distance, Links, Peer};
 use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
-use crate::request::{RequestCallback, KeptBytes, RequestFailure};
 use crate::logged_nodes::LoggedNodes;
+use crate::request::{KeptBytes, RequestCallback, RequestFailure};
 use crate::verbs::VerbCounters;
 
 /// Life of gossip's messages.
@@ -208,7 +208,9 @@ impl Shared {
         let (mut messages, mut events, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
-                Output::WarnOfFutureGeneration(endpoint, started) => self.warn_of_future_generation(endpoint, started, now),
+                Output::WarnOfFutureGeneration(endpoint, started) => {
+                    self.warn_of_future_generation(endpoint, started, now)
+                }
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
                 Output::Notify(event) => {
                     if let Event::Up(endpoint) | Event::Down(endpoint) | Event::Removed(endpoint) = &event {

@@ -211,7 +211,8 @@ impl Membership {
             let (hearsay, told): (States, States) = ring.into_iter().partition(|(_, state)| is_hearsay(state));
             // a member remembers the others itself; what others remember may be older
             for (endpoint, state) in hearsay.into_iter().filter(|_| !is_member) {
-                let state = if replaces == Some(endpoint) { with_data_center_and_rack(state, &local_states) } else { state };
+                let state =
+                    if replaces == Some(endpoint) { with_data_center_and_rack(state, &local_states) } else { state };
                 machine.remember(endpoint, as_member(state), now);
             }
             machine.apply_shadow_round(told, now);
@@ -228,7 +229,11 @@ impl Membership {
 
     /// Opens links, looks at the ring, and closes them again, without joining. Gives what the
     /// members tell of themselves. Empty: there is no ring yet.
-    pub async fn run_shadow_round(env: &Env, options: JoinOptions, handler: Arc<dyn MembershipHandler>) -> Result<States, JoinError> {
+    pub async fn run_shadow_round(
+        env: &Env,
+        options: JoinOptions,
+        handler: Arc<dyn MembershipHandler>,
+    ) -> Result<States, JoinError> {
         let gossip = options.gossip.clone();
         let (membership, known) = Self::open(env, options, handler)?;
         membership.look(&gossip, &known).await

@@ -129,8 +129,11 @@ fn internal_addresses_are_preferred_in_the_own_data_center() {
     let internal = |machine| Some(SocketAddr::new(world.address(machine), 7777));
     let telling = |machine: usize, data_center: &str, prefers_local: bool| {
         let options = options(&world, machine, "lab");
-        let local_states =
-            LocalApplicationStates { internal: internal(machine), data_center: data_center.to_owned(), ..options.local_states };
+        let local_states = LocalApplicationStates {
+            internal: internal(machine),
+            data_center: data_center.to_owned(),
+            ..options.local_states
+        };
         join(&world, machine, JoinOptions { prefers_local, local_states, ..options })
     };
     let nodes = [telling(0, "dc1", true), telling(1, "dc1", false), telling(2, "dc2", true)];

@@ -54,7 +54,8 @@ pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> 
 /// O(n log n) in the number of ranges.
 pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, SocketAddr) -> bool) -> Vec<Sync> {
     let mut planner = Planner::new(differences, is_near);
-    let mut sweeps: Vec<RangeCursor> = differences.iter().map(|difference| RangeCursor::new(&difference.ranges)).collect();
+    let mut sweeps: Vec<RangeCursor> =
+        differences.iter().map(|difference| RangeCursor::new(&difference.ranges)).collect();
     let ranges = differences.iter().flat_map(|difference| &difference.ranges);
     let mut cuts: Vec<Token> = ranges.flat_map(|range| [range.start, range.end]).collect();
     cuts.sort_unstable();

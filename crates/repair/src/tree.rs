@@ -161,7 +161,14 @@ impl MerkleTree {
     }
 
     /// Compares two subtrees of one range.
-    fn differs(&self, at: usize, other: &Self, there: usize, range: Tokens, into: &mut Vec<Tokens>) -> DifferenceExtent {
+    fn differs(
+        &self,
+        at: usize,
+        other: &Self,
+        there: usize,
+        range: Tokens,
+        into: &mut Vec<Tokens>,
+    ) -> DifferenceExtent {
         let (own, theirs) = (&self.nodes[at], &other.nodes[there]);
         if own.hash == theirs.hash {
             return DifferenceExtent::Nowhere;

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use ring::allocation::{AllocationRequest, allocate};
-use ring::relocation::{SourceChoice, Flows};
+use ring::relocation::{Flows, SourceChoice};
 use ring::{Endpoint, EndpointId, FormerTokens, Replication, Ring, State};
 use types::{Consistency, Token};
 

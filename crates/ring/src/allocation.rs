@@ -60,7 +60,11 @@ const MOVED_MAX: u64 = 1 << 32;
 
 /// Chooses the tokens of a node that is none of `members`. Err: a sentence that says why there is
 /// no good choice.
-pub fn allocate(members: &[Endpoint], wish: AllocationRequest<'_>, random: &mut dyn FnMut() -> u64) -> Result<Vec<Token>, String> {
+pub fn allocate(
+    members: &[Endpoint],
+    wish: AllocationRequest<'_>,
+    random: &mut dyn FnMut() -> u64,
+) -> Result<Vec<Token>, String> {
     let members: Vec<&Endpoint> =
         members.iter().filter(|member| member.owns_tokens() || member.state == State::Joining).collect();
     let AllocationRing { mut owned, mut groups, new_group, copies } = AllocationRing::new(&members, wish)?;

@@ -46,7 +46,12 @@ pub struct PromisePlan {
 
 impl Ring {
     /// The plan of a conditional statement of a partition, or of a read at SERIAL.
-    pub fn plan_cas(&self, placement: &Placement, token: Token, level: Consistency) -> Result<CasPlan, InsufficientReplicas> {
+    pub fn plan_cas(
+        &self,
+        placement: &Placement,
+        token: Token,
+        level: Consistency,
+    ) -> Result<CasPlan, InsufficientReplicas> {
         let takes_part = |id: &&EndpointId| {
             level != Consistency::LocalSerial || self.endpoint(**id).data_center == self.local_data_center()
         };

@@ -44,7 +44,12 @@ pub struct Placement {
 impl Placement {
     /// The placement of a replication in a ring. `local`: the endpoint that holds all ranges of
     /// LocalStrategy.
-    pub(crate) fn new(replication: Replication, endpoints: &[Endpoint], local: EndpointId, former: &FormerTokens) -> Self {
+    pub(crate) fn new(
+        replication: Replication,
+        endpoints: &[Endpoint],
+        local: EndpointId,
+        former: &FormerTokens,
+    ) -> Self {
         let owned = tokens_of(endpoints, |_, endpoint| &endpoint.tokens);
         let is_changing = endpoints.iter().any(|endpoint| !matches!(endpoint.state, State::Normal));
         let mut ends: Vec<Token> = match is_changing {

@@ -34,7 +34,12 @@ pub struct ReplicaPlan {
 
 impl Ring {
     /// The plan of a write to a partition.
-    pub fn plan_write(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, InsufficientReplicas> {
+    pub fn plan_write(
+        &self,
+        placement: &Placement,
+        token: Token,
+        level: Consistency,
+    ) -> Result<ReplicaPlan, InsufficientReplicas> {
         let (pending, former) = (placement.pending(token), placement.former(token));
         if former.is_empty() {
             return self.plan(placement, level, placement.natural(token), pending);
@@ -50,7 +55,12 @@ impl Ring {
     }
 
     /// The plan of a read of a partition.
-    pub fn plan_read(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, InsufficientReplicas> {
+    pub fn plan_read(
+        &self,
+        placement: &Placement,
+        token: Token,
+        level: Consistency,
+    ) -> Result<ReplicaPlan, InsufficientReplicas> {
         self.plan(placement, level, placement.natural(token), &[])
     }
 

@@ -39,7 +39,7 @@ pub use encode::{
     Present, encode_marker, encode_row, present_columns, put_clustering_values, put_deletion_delta, put_deletion_time,
     put_end_of_partition, signed_seconds,
 };
-pub use encoded::{EncodedCell, EncodedRow, ShowOutcome, RowFacts, RowVisitor, get_encoded_row, show_encoded_row};
+pub use encoded::{EncodedCell, EncodedRow, RowFacts, RowVisitor, ShowOutcome, get_encoded_row, show_encoded_row};
 pub use mutation::{
     MutationDecoder, MutationHead, decode_mutation, decode_update, encode_mutation, encode_update, get_stats,
     peek_mutation, put_stats,

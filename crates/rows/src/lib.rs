@@ -7,7 +7,6 @@
 //! [`PartitionUpdate`] of one partition for each table. This crate does no I/O and does not know
 //! where bytes come from.
 
-pub mod old_cells;
 pub mod build;
 pub mod cell;
 pub mod clustering;
@@ -18,10 +17,12 @@ pub mod dead;
 pub mod deletion;
 pub mod error;
 pub mod filter;
+pub mod garbage_skipping;
 pub mod heap_size;
 pub mod limits;
 pub mod live;
 pub mod merge;
+pub mod old_cells;
 pub mod purge;
 pub mod range_tombstones;
 pub mod replicas;
@@ -29,7 +30,6 @@ pub mod report;
 pub mod row;
 mod scanned_counts;
 pub mod selection;
-pub mod garbage_skipping;
 pub mod stream;
 pub mod tombstone_map;
 pub mod unfiltered;

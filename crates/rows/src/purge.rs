@@ -75,7 +75,8 @@ impl<S: PartitionStream> PurgeStream<S> {
     }
 
     fn deletion(&mut self, deletion: DeletionTime) -> DeletionTime {
-        let gone = !deletion.is_live() && self.should_purge(deletion.marked_for_delete_at, deletion.local_deletion_time);
+        let gone =
+            !deletion.is_live() && self.should_purge(deletion.marked_for_delete_at, deletion.local_deletion_time);
         if gone { DeletionTime::LIVE } else { deletion }
     }
 

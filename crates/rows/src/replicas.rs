@@ -132,7 +132,9 @@ impl ReplicaMerge {
     fn rows_lacking(&self, item: Option<&Unfiltered>) -> Vec<FurtherRead> {
         let Some(key) = &self.key else { return Vec::new() };
         let beyond = self.cuts.iter().filter(|(_, cut)| item.is_none_or(|item| self.is_behind(item, cut)));
-        beyond.map(|(replica, cut)| FurtherRead::Rows { replica: *replica, key: key.clone(), after: cut.clone() }).collect()
+        beyond
+            .map(|(replica, cut)| FurtherRead::Rows { replica: *replica, key: key.clone(), after: cut.clone() })
+            .collect()
     }
 
     /// Whether an item stands behind a row in the direction of the read. The end of a range right

@@ -10,8 +10,8 @@ use types::DecoratedKey;
 
 use crate::{DeletionTime, Row, Slice};
 
-mod timestamps;
 mod stream;
+mod timestamps;
 
 pub use stream::Updates;
 

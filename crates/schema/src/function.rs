@@ -14,8 +14,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use types::{CqlType, UserType, ident, literal};
 
-use crate::system_schema::values::{boolean, read_boolean, read_text, read_text_list, text, text_list};
 use crate::schema_row::{SchemaRow, SchemaTable};
+use crate::system_schema::values::{boolean, read_boolean, read_text, read_text_list, text, text_list};
 use crate::{KeyspaceMetadata, type_text};
 
 /// The language of Cassandra's functions.

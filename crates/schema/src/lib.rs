@@ -16,9 +16,9 @@ pub mod mask;
 pub mod options;
 pub mod params;
 pub mod replication;
-pub mod system_schema;
 mod schema_row;
 pub mod system;
+pub mod system_schema;
 pub mod table;
 
 pub use column::{ColumnId, ColumnKind, ColumnMetadata, DroppedColumn};

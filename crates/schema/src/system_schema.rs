@@ -19,7 +19,7 @@ use types::{CqlType, UserType, literal};
 
 use crate::{
     ColumnMask, ColumnMetadata, DroppedColumn, IndexMetadata, KeyspaceMetadata, TableMetadata, TableParams,
-    ViewDefinition, system_schema::values::*, system, type_text,
+    ViewDefinition, system, system_schema::values::*, type_text,
 };
 
 mod decode;

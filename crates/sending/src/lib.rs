@@ -19,7 +19,7 @@ mod whole;
 mod write;
 
 pub use chosen_sections::ChosenSections;
-pub use outgoing::{FileTransfer, FileSession, OutgoingFile, Piece, Pieces, context, offers};
+pub use outgoing::{FileSession, FileTransfer, OutgoingFile, Piece, Pieces, context, offers};
 pub use pace::Pace;
 pub use whole::send_components;
 pub use write::write_within;

@@ -16,7 +16,11 @@ const PEM_SIZE_MAX: u64 = 1 << 20;
 
 /// How connections are encrypted, and the look at the files of `key` while the node runs. Err: what
 /// is wrong with the files, behind the key.
-pub(crate) fn open(env: &Env, key: &'static str, options: &ClientEncryption) -> Result<(Tls, WatchedCertificates), String> {
+pub(crate) fn open(
+    env: &Env,
+    key: &'static str,
+    options: &ClientEncryption,
+) -> Result<(Tls, WatchedCertificates), String> {
     let behind_key = |why: String| format!("{key}: {why}");
     let read = read(env, options).map_err(behind_key)?;
     let tls = Tls::open(env, &read.accept).map_err(behind_key)?;

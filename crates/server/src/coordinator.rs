@@ -17,8 +17,8 @@ use config::Compatibility;
 use cql::auth::{Roles, RolesOf};
 use cql::coordinator::{EXPIRATION_MAX, EXPIRATION_MAX_CASSANDRA_4};
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ExplainCoordinator, UpdatePermissions, ReadOptions, ReplicaFindings,
-    SchemaChange, SchemaEvent, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, ExplainCoordinator, ReadOptions, ReplicaFindings,
+    SchemaChange, SchemaEvent, UpdatePermissions, WriteOptions,
 };
 use env::LocalFutureFactory;
 use protocol::response::Event;

@@ -71,7 +71,8 @@ pub struct DirectoryOptions<'a> {
 pub fn locate(env: &Env, options: &DirectoryOptions<'_>, config: &Config) -> Result<Directories, String> {
     // transaction logs have the paths of files, and Cassandra may read them in another directory
     let data_dir = std::path::absolute(options.data_dir).unwrap_or_else(|_| options.data_dir.to_owned());
-    let options = &DirectoryOptions { data_dir: &data_dir, schema_file: options.schema_file, read_only: options.read_only };
+    let options =
+        &DirectoryOptions { data_dir: &data_dir, schema_file: options.schema_file, read_only: options.read_only };
     let mut found = find(env, options, config)?;
     if let Some(directory) = &config.commitlog_directory {
         found.commitlog = options.data_dir.join(directory);
@@ -106,7 +107,8 @@ fn auxiliary_directories(options: &DirectoryOptions<'_>, config: &Config, commit
 /// after `helenus backup restore`.
 fn check_apart(found: &Directories) -> Result<(), String> {
     const ANY_DATA: &str = "any data_file_directories";
-    let Directories { data, system, commitlog, auxiliary: AuxiliaryDirectories { hints, saved_caches, .. }, .. } = found;
+    let Directories { data, system, commitlog, auxiliary: AuxiliaryDirectories { hints, saved_caches, .. }, .. } =
+        found;
     let of_data = data.iter().flat_map(|data| {
         [
             ("commitlog_directory", commitlog, ANY_DATA, data),

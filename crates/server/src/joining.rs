@@ -15,7 +15,7 @@ use cluster::membership::JoinError;
 use cluster::range_movements::Mode;
 use cluster::repair::{RepairSettings, ScheduleSettings};
 use cluster::{
-    BatchHosts, DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, Places, SeedNames,
+    BatchHosts, DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, NodeLocations, SeedNames,
 };
 use config::{Allocation, AutoRepair, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
 use env::Env;
@@ -330,9 +330,9 @@ fn dynamic_snitch(options: config::DynamicSnitch) -> DynamicSnitchOptions {
     DynamicSnitchOptions { update_interval, reset_interval, badness_threshold }
 }
 
-pub(crate) fn places(location: &Location) -> Places {
+pub(crate) fn places(location: &Location) -> NodeLocations {
     let names = |place: &config::Place| (place.data_center.clone(), place.rack.clone());
-    Places {
+    NodeLocations {
         by_address: location.places.iter().map(|(address, place)| (*address, names(place))).collect(),
         default: location.default.as_ref().map(names),
     }

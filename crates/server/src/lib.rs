@@ -10,6 +10,7 @@ pub mod admin_api;
 pub mod auth;
 mod certificates;
 mod client_encryption;
+mod commitlog_options;
 mod console;
 pub mod coordinator;
 pub mod directory;
@@ -19,7 +20,6 @@ mod guardrails;
 mod handoff;
 mod joining;
 pub mod log_lines;
-mod commitlog_options;
 #[cfg(test)]
 #[path = "../tests/tests/machine.rs"]
 mod machine;

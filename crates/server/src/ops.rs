@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admin::ServedApi;
-use admin::http::{Access, AskReplay, PortSecurity, Console, TokenFile};
+use admin::http::{Access, AskReplay, Console, PortSecurity, TokenFile};
 use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
 
@@ -28,7 +28,13 @@ impl Served {
         }
     }
 
-    async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access, security: PortSecurity) -> io::Result<()> {
+    async fn serve(
+        self,
+        env: Env,
+        listener: Box<dyn Listener>,
+        access: Access,
+        security: PortSecurity,
+    ) -> io::Result<()> {
         match self {
             Served::Node(api, console, _) => admin::http::serve(env, listener, api, console, access, security).await,
             Served::Start(ask) => admin::http::serve_starting(env, listener, ask, security).await,
@@ -71,7 +77,12 @@ impl Ops {
     }
 
     /// Starts the thread for a node that still replays its commit log.
-    pub(crate) fn start_early(env: &Env, address: SocketAddr, ask: AskReplay, security: PortSecurity) -> io::Result<Self> {
+    pub(crate) fn start_early(
+        env: &Env,
+        address: SocketAddr,
+        ask: AskReplay,
+        security: PortSecurity,
+    ) -> io::Result<Self> {
         Self::start_with(env, address, Served::Start(ask), security)
     }
 

@@ -229,7 +229,12 @@ impl PreparedStatements {
     /// Plans a statement again after a change of the schema. None: the statement cannot be planned
     /// any more, or has other columns now. Something else than its table has changed, such as a
     /// user type that it names; the client learns more when it prepares the statement again.
-    fn plan_again(&self, id: StatementId, known: &PlannedStatement, schema: &Arc<Schema>) -> Option<Arc<PlannedStatement>> {
+    fn plan_again(
+        &self,
+        id: StatementId,
+        known: &PlannedStatement,
+        schema: &Arc<Schema>,
+    ) -> Option<Arc<PlannedStatement>> {
         let old = &known.prepared;
         let mut again = PlannedStatement::plan_to_keep(&old.query, old.keyspace.as_deref(), schema).ok()?;
         if again.result.id() != known.result.id() {

@@ -31,7 +31,7 @@ use crate::errors;
 use crate::events;
 use crate::prepared::{PlannedStatement, result_metadata};
 use crate::services::{RequestMetrics, Services};
-use crate::trace::{TracedRequest, TraceSession};
+use crate::trace::{TraceSession, TracedRequest};
 use native::{ConnectionInfo, Handled, RequestHandler};
 use old_columns::KnownColumns;
 
@@ -392,7 +392,13 @@ impl RequestExecution<'_> {
         options::by_position(given, &statement.prepared)
     }
 
-    fn reply(&self, answer: Answer, statement: &PlannedStatement, skip_metadata: bool, metadata_changed: bool) -> Reply {
+    fn reply(
+        &self,
+        answer: Answer,
+        statement: &PlannedStatement,
+        skip_metadata: bool,
+        metadata_changed: bool,
+    ) -> Reply {
         // the operator who has set a guardrail may know nothing of the clients
         let violations = answer.warnings.iter().filter(|text| self.should_log_violation(text));
         violations.for_each(|text| tracing::warn!("{text}"));

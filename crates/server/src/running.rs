@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use admin::http::{PortSecurity, CallerScope, TokenFile};
+use admin::http::{CallerScope, PortSecurity, TokenFile};
 use cluster::operations;
 use cluster::paxos::{ContentionStrategy, OnViolation, PaxosOptions, PaxosPurging, PaxosVariant};
 use cluster::thresholds::{ReadSizes, SizeThresholds};
@@ -34,13 +34,13 @@ pub use crate::auth::FirstPassword;
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::certificates::{self, WatchedCertificates};
 use crate::client_encryption;
+use crate::commitlog_options;
 use crate::console::NodeConsole;
 use crate::directory::{self, Directories, DirectoryOptions};
 use crate::events;
 use crate::handoff;
 use crate::joining;
 use crate::log_lines::LogLines;
-use crate::commitlog_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::otlp::Otlp;
@@ -129,7 +129,8 @@ pub fn start_until(options: StartOptions, stop: &dyn Fn() -> LocalFuture) -> Res
 /// the join.
 pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNode, StartError> {
     let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
-    let directory_options = DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
+    let directory_options =
+        DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
     check_port(&env, listen)?;
     admin.map_or(Ok(()), |address| check_port(&env, address))?;
     let joins = joining::is_wanted(&config, read_only);
@@ -284,7 +285,11 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
 }
 
 /// How callers reach the admin port, and the look at its certificates; None: it is not encrypted.
-fn port_security(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(PortSecurity, Option<WatchedCertificates>), StartError> {
+fn port_security(
+    env: &Env,
+    config: &Config,
+    address: Option<SocketAddr>,
+) -> Result<(PortSecurity, Option<WatchedCertificates>), StartError> {
     let options = config.admin_port.encryption.as_ref();
     let opened = options.map(|options| client_encryption::open(env, "admin_encryption_options", options));
     let (tls, watched) = opened.transpose().map_err(StartError::Encryption)?.unzip();

@@ -132,7 +132,11 @@ impl SlowLog {
 
 /// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines
 /// and sleeps.
-fn report(gathered: &Mutex<GatheredStatements>, threshold_micros: u64, is_due: &mut bool) -> (Next, BTreeMap<String, SlowExecutions>) {
+fn report(
+    gathered: &Mutex<GatheredStatements>,
+    threshold_micros: u64,
+    is_due: &mut bool,
+) -> (Next, BTreeMap<String, SlowExecutions>) {
     if !std::mem::replace(is_due, true) {
         return (Next::After(INTERVAL), BTreeMap::new());
     }

@@ -213,7 +213,9 @@ pub fn inject(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -
             network.set_link(other, server, BAD);
             format!("the link between {server} and {other} is bad")
         }
-        Kind::ClockStep | Kind::Drift | Kind::SlowDisk => disturb_clock_or_disk(world, dice, server, kind, machines.servers > 1),
+        Kind::ClockStep | Kind::Drift | Kind::SlowDisk => {
+            disturb_clock_or_disk(world, dice, server, kind, machines.servers > 1)
+        }
         Kind::Restart | Kind::Schema => unreachable!("{kind:?} is a matter of whole nodes"),
     };
     world.run_for(lasts);
@@ -226,7 +228,13 @@ pub fn inject(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -
 }
 
 /// Ends processes at one moment, and waits while they are gone.
-fn end_processes(world: &World, servers: &[usize], lasts: Duration, end: fn(&World, usize), words: &str) -> InjectedFault {
+fn end_processes(
+    world: &World,
+    servers: &[usize],
+    lasts: Duration,
+    end: fn(&World, usize),
+    words: &str,
+) -> InjectedFault {
     servers.iter().for_each(|server| end(world, *server));
     world.run_for(lasts / 4);
     InjectedFault { words: format!("{words} of {servers:?}, {} ms", (lasts / 4).as_millis()), died: servers.to_vec() }

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use env::rare::{Figures, Rare, EventChoice};
+use env::rare::{EventChoice, Figures, Rare};
 use sim::faults::{Kind, Kinds};
 use sim::register::Defect;
 use sim::report::Report;
-use sim::run::{Settings, Scenario, replay, run};
+use sim::run::{Scenario, Settings, replay, run};
 
 /// The allocator of the server. With glibc's a seventh of a run was spent there.
 #[global_allocator]

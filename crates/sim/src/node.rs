@@ -16,8 +16,8 @@
 
 mod client;
 mod inspection;
-pub mod schedule;
 mod running_nodes;
+pub mod schedule;
 #[cfg(test)]
 mod tests;
 pub mod topology;

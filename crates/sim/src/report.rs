@@ -1,6 +1,6 @@
 //! The options of a run and its outcome.
 
-use env::rare::{Figures, EventChoice};
+use env::rare::{EventChoice, Figures};
 
 use crate::faults::Kinds;
 use crate::judges::Rulings;

@@ -6,7 +6,7 @@
 use env::defects::{Defect, set};
 use env::rare::EventChoice;
 use sim::faults::{Kind, Kinds};
-use sim::run::{Settings, Scenario, replay, run};
+use sim::run::{Scenario, Settings, replay, run};
 
 /// Seeds within which a judge has to find its defect.
 const SEEDS: u64 = 20;

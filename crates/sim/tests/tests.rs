@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use env::rare::{Rare, EventChoice};
+use env::rare::{EventChoice, Rare};
 use sim::node::{self, ClientDefect};
 use sim::register::Defect;
-use sim::run::{Report, Settings, Scenario, replay, run};
+use sim::run::{Report, Scenario, Settings, replay, run};
 
 /// Seeds of `HELENUS_SEEDS` (`a..b`), or the first `everyday`.
 fn seeds(everyday: u64) -> Range<u64> {
@@ -90,7 +90,12 @@ fn each_rare_event_happens_and_the_ring_is_sound() {
     for seed in 0..SEEDS_OF_EVENT {
         let settings = Settings { rare: EventChoice::All, ..settings(seed) };
         let report = run(Scenario::Ring, settings, None);
-        assert!(report.rulings.findings.is_empty(), "{}: {:#?}", replay(Scenario::Ring, settings, None), report.rulings);
+        assert!(
+            report.rulings.findings.is_empty(),
+            "{}: {:#?}",
+            replay(Scenario::Ring, settings, None),
+            report.rulings
+        );
         report.rare.iter().filter(|of| of.happened > 0).for_each(|of| {
             missing.remove(&of.event);
         });

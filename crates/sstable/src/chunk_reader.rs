@@ -19,8 +19,8 @@ use crate::compression_info::{CHUNK_CHECKSUM_LEN, CompressionInfo};
 use crate::data_writer::PLAIN_CHUNK_LENGTH;
 use crate::error::Malformed;
 use crate::file_cache::{FileCache, next_file_id};
-use crate::shared_reads::{Fetched, SharedReads};
 use crate::read_ahead::ReadAhead;
+use crate::shared_reads::{Fetched, SharedReads};
 
 /// How the data is laid out in the file.
 #[derive(Debug)]
@@ -197,12 +197,7 @@ impl DataFile {
 
     /// Chunk number `index` of a walk that must not push others out of the cache: nothing is put
     /// in. Where the walk may wait, it reads ahead.
-    pub fn chunk_for_scan(
-        &self,
-        index: u64,
-        context: &ReadContext,
-        ahead: &mut ReadAhead,
-    ) -> Result<Bytes, ReadError> {
+    pub fn chunk_for_scan(&self, index: u64, context: &ReadContext, ahead: &mut ReadAhead) -> Result<Bytes, ReadError> {
         if context.is_over() {
             return Err(ReadError::TimedOut);
         }

@@ -182,8 +182,11 @@ impl DataWriter {
                 let compressed = params.compress_with(self.effort, chunk, &mut self.waiting);
                 compressed.map_err(|error| Error::io(&self.data.path, error))?;
                 let kept = (self.waiting.len() - start) as f64;
-                self.effort =
-                    if self.is_quick && kept > POOR_COMPRESSION_RATIO * chunk.len() as f64 { Effort::Quick } else { Effort::Table };
+                self.effort = if self.is_quick && kept > POOR_COMPRESSION_RATIO * chunk.len() as f64 {
+                    Effort::Quick
+                } else {
+                    Effort::Table
+                };
                 if self.waiting.len() - start >= params.compressed_length_max {
                     self.waiting.truncate(start);
                     self.waiting.extend_from_slice(chunk);

@@ -18,16 +18,16 @@ mod descriptor;
 mod error;
 mod file_cache;
 mod filter;
-mod shared_reads;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
 mod index_file;
 mod position;
 mod read_ahead;
-mod reader;
 mod read_schema;
+mod reader;
 pub mod salvage;
+mod shared_reads;
 mod statistics;
 mod trie;
 pub mod txn_log;

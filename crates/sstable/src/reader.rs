@@ -6,6 +6,7 @@
 //! [`SSTable::with_schema`] gives a handle for the new schema over the same files. Agrees with
 //! `org.apache.cassandra.io.sstable.format.{bti.BtiTableReader,big.BigTableReader}`.
 
+mod check_written;
 pub mod clip;
 mod cursor;
 mod explain;
@@ -14,7 +15,6 @@ mod partition;
 mod partition_offsets;
 mod stream;
 mod walk;
-mod check_written;
 
 use std::sync::Arc;
 

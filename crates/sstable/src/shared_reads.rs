@@ -64,7 +64,8 @@ impl SharedReads {
         if let Some(shared_read) = shared_reads.iter().find(|shared_read| shared_read.chunk == chunk) {
             return (Arc::clone(shared_read), false);
         }
-        let shared_read = Arc::new(SharedRead { chunk, state: Mutex::new(ReadState::Pending), changed: Condvar::new() });
+        let shared_read =
+            Arc::new(SharedRead { chunk, state: Mutex::new(ReadState::Pending), changed: Condvar::new() });
         shared_reads.push(Arc::clone(&shared_read));
         (shared_read, true)
     }

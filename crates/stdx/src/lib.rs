@@ -4,17 +4,17 @@
 //! The lowest crate: it knows nothing of Cassandra's model and does no I/O.
 
 pub mod block_map;
+pub mod byte_budget;
 pub mod crc24;
 pub mod cursor;
 pub mod memory_text;
 pub mod murmur3;
 pub mod put;
-pub mod byte_budget;
 
 pub use block_map::BlockMap;
+pub use byte_budget::{ByteBudget, ByteReservation};
 pub use crc24::crc24;
 pub use cursor::{Cursor, CursorError};
 pub use memory_text::memory_text;
 pub use murmur3::murmur3;
 pub use put::*;
-pub use byte_budget::{ByteBudget, ByteReservation};

@@ -180,7 +180,8 @@ fn hot(engine: &Engine, kind: Kind) -> Vec<HotEntries> {
             }
         }
     }
-    let mut hot: Vec<HotEntries> = files.into_values().filter(|hot| !hot.chunks.is_empty() || !hot.keys.is_empty()).collect();
+    let mut hot: Vec<HotEntries> =
+        files.into_values().filter(|hot| !hot.chunks.is_empty() || !hot.keys.is_empty()).collect();
     for hot in &mut hot {
         hot.chunks.sort_unstable();
         hot.chunks.dedup();

@@ -222,7 +222,8 @@ impl CommitLog {
         }
         let first_new_segment = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
-        let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_new_segment);
+        let allocator =
+            Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_new_segment);
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
         let mut segments = replay.segments();
@@ -303,7 +304,8 @@ impl CommitLog {
         let first_new_segment = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(None));
         let state = State::new(first_new_segment, BTreeMap::new(), &options, &form);
-        let allocator = Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_new_segment));
+        let allocator =
+            Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_new_segment));
         let durability = Durability::new(first_new_segment);
         durability.stop();
         let shared = Shared {

@@ -8,11 +8,11 @@
 //! disk finishes or undoes what a crash interrupts.
 
 pub mod choice;
-mod owned_ranges;
+pub(crate) mod disk_space;
 mod meter;
+mod owned_ranges;
 pub mod purge;
 pub(crate) mod rewrite_statistics;
-pub(crate) mod disk_space;
 pub(crate) mod run;
 pub(crate) mod shadow_sources;
 pub(crate) mod task;

@@ -22,7 +22,7 @@ use crate::compaction::choice::{TakenInputs, choose_and_mark, take_inputs, unmar
 use crate::compaction::task::Start;
 use crate::engine::Engine;
 use crate::error::StorageError;
-use crate::requests::operations::{Compactor, Ended, Status, QueuedOperation};
+use crate::requests::operations::{Compactor, Ended, QueuedOperation, Status};
 use crate::table::TableStore;
 use active::{Active, Advanced};
 

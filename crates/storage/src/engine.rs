@@ -24,16 +24,16 @@ use crate::commitlog::CommitLog;
 use crate::error::StorageError;
 use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
+use crate::requests::cache_saver::CacheSaver;
 use crate::requests::drops::Dropper;
 use crate::requests::flushes::Flusher;
 use crate::requests::index_builds::IndexBuilder;
 use crate::requests::operations::{Compactor, Ended, Operation, Work};
 use crate::requests::progress::Compactions;
-use crate::requests::cache_saver::CacheSaver;
 use crate::shards::Shards;
 use crate::strategy::kind::Kind;
 use crate::table::view::FlushSet;
-use crate::table::{TruncationEpoch, TableStore};
+use crate::table::{TableStore, TruncationEpoch};
 use crate::tables::Tables;
 
 /// The storage of a node.

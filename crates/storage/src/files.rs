@@ -31,7 +31,7 @@ use crate::guardrails::PartitionGuards;
 use crate::inherited::Inherited;
 use crate::options::FlushCompression;
 pub use crate::table::OpenedSSTables;
-use crate::table::{Changes, UnreadableSSTable, TableStore};
+use crate::table::{Changes, TableStore, UnreadableSSTable};
 
 use sstable::attached::is_component as is_attached_component;
 

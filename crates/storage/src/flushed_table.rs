@@ -176,7 +176,10 @@ mod tests {
     #[test]
     fn ranges_over_the_end_are_cut_there() {
         let cut = |start: i64, end: i64| {
-            split_at_ring_end((Token(start), Token(end))).iter().map(|(start, end)| (start.0, end.0)).collect::<Vec<_>>()
+            split_at_ring_end((Token(start), Token(end)))
+                .iter()
+                .map(|(start, end)| (start.0, end.0))
+                .collect::<Vec<_>>()
         };
         let least = i64::MIN;
         assert_eq!(cut(3, 9), [(3, 9)]);

@@ -17,9 +17,9 @@
 //! docs/notes/0006-indexes.md has the reasons. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex`.
 
-pub(crate) mod prefill;
 pub mod attached;
 pub mod build;
 pub mod built;
 pub mod compacted;
+pub(crate) mod prefill;
 pub mod search;

@@ -5,6 +5,7 @@
 //! schema change) is a module that takes them. [`open`] is the way from a directory to an engine.
 
 pub mod base_views;
+mod cache_saver;
 pub mod caches;
 pub mod commitlog;
 pub mod compaction;
@@ -16,13 +17,12 @@ pub mod engine;
 pub mod error;
 pub mod files;
 pub mod flush;
-mod flusher;
 pub mod flushed_table;
+mod flusher;
 pub mod guardrails;
 pub mod import;
 pub mod index;
 pub mod inherited;
-mod cache_saver;
 pub mod layout;
 mod lifecycle;
 pub mod log_intervals;
@@ -59,7 +59,7 @@ pub use error::StorageError;
 pub use options::{DiskFailurePolicy, DiskRoom, EngineOptions, OnDiskFailure};
 pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
-pub use table::{UnreadableSSTable, TableStore, memtable, view};
+pub use table::{TableStore, UnreadableSSTable, memtable, view};
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::requests::cache_saver::CacheSaver;
 use crate::requests::drops::Dropper;
 use crate::requests::flushes::Flusher;
 use crate::requests::index_builds::IndexBuilder;
 use crate::requests::operations::Compactor;
-use crate::requests::cache_saver::CacheSaver;
 
 impl Engine {
     /// Starts the background work.

@@ -16,7 +16,7 @@ pub mod built;
 
 use std::sync::Arc;
 
-use rows::views::{self, Entry, ViewChangesError, View};
+use rows::views::{self, Entry, View, ViewChangesError};
 use rows::{
     Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError, Row, Slice,
     Slices, Unfiltered,

@@ -10,9 +10,9 @@ mod budget;
 mod dropped;
 pub(crate) mod explain;
 mod names;
+mod observer;
 pub(crate) mod row_cache;
 mod static_form;
-mod observer;
 
 use std::sync::Arc;
 

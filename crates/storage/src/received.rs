@@ -39,7 +39,7 @@ use crate::index;
 use crate::inherited::Inherited;
 use crate::table::TableStore;
 use crate::table::incoming::IncomingChange;
-pub use crate::table::{TruncationEpoch, TruncationEffect};
+pub use crate::table::{TruncationEffect, TruncationEpoch};
 pub use whole::WholeSSTable;
 
 /// The properties of an SSTable at its sender that it keeps here.
@@ -411,7 +411,10 @@ fn check_columns(header: &Header, store: &TableStore) -> Result<(), StorageError
 }
 
 /// Runs a job that may wait for the disk on a thread for such jobs.
-async fn run_blocking<T: Send + 'static>(engine: &Engine, job: impl FnOnce() -> T + Send + 'static) -> Result<T, StorageError> {
+async fn run_blocking<T: Send + 'static>(
+    engine: &Engine,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StorageError> {
     let done = engine.env.blocking_long("stream", job).await;
     done.map_err(|full| StorageError::Refused { why: full.to_string() })
 }

@@ -88,7 +88,11 @@ pub async fn anticompact(
 }
 
 /// Checks that all data of a session's ranges may be put apart.
-fn check_free(store: &TableStore, apart: &AnticompactedRanges, is_finalized: &impl Fn(&Session) -> bool) -> Result<(), StorageError> {
+fn check_free(
+    store: &TableStore,
+    apart: &AnticompactedRanges,
+    is_finalized: &impl Fn(&Session) -> bool,
+) -> Result<(), StorageError> {
     let id = uuid_text(&apart.session);
     if let [left_out, ..] = store.left_out().as_slice() {
         let why = format!("an SSTable of {} cannot be read: {}", store.name(), left_out.why);

@@ -5,8 +5,8 @@
 //! node left out, where archived segments still have it. Truncations after the point are
 //! forgotten, and so are those of which only the replayed log tells: they, and records of purges,
 //! say that rows need no replay because the SSTables of that time had them or had lost them, but
-//! the restored SSTables are older. With `snapshot_commitlog_position` exactly the records up to that
-//! position are left out: neither SSTables nor truncations are asked.
+//! the restored SSTables are older. With  exactly the records up to
+//! that position are left out: neither SSTables nor truncations are asked.
 //! Agrees with `CommitLogReplayer`, with one exception: once a start has restored, what is written
 //! afterwards is replayed by later starts even if the point is still configured. A file beside the
 //! segments says which segments are later.
@@ -110,7 +110,8 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     }
     // a truncation that was replayed becomes known to the next start once it is in an SSTable: that
     // is after the rows are
-    let (first, others): (Vec<_>, Vec<_>) = engine.tables().into_iter().partition(|store| is_replayed_first(&store.table()));
+    let (first, others): (Vec<_>, Vec<_>) =
+        engine.tables().into_iter().partition(|store| is_replayed_first(&store.table()));
     for store in others.iter().chain(&first) {
         crate::flush::flush_at_start(engine, store)?;
     }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rows::Mutation;
-use schema::system_schema::{self, SchemaRow, SchemaTable};
 use schema::system::is_local_keyspace;
+use schema::system_schema::{self, SchemaRow, SchemaTable};
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;

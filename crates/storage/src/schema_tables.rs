@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
-use schema::system_schema::{LoadedSchema, SchemaTable, SchemaWrite};
 use schema::system::is_local_keyspace;
+use schema::system_schema::{LoadedSchema, SchemaTable, SchemaWrite};
 use schema::{Schema, TableMetadata};
 use types::DecoratedKey;
 

@@ -155,7 +155,8 @@ impl Scrub {
     /// A head of which only a sound static row is written.
     fn admit(&mut self, mut head: PartitionHead) -> PartitionHead {
         let table = self.stream.table();
-        let wrong = head.static_row.as_ref().and_then(|row| validity::invalid_column_of_row(table, row)).map(str::to_owned);
+        let wrong =
+            head.static_row.as_ref().and_then(|row| validity::invalid_column_of_row(table, row)).map(str::to_owned);
         if let Some(column) = wrong.filter(|_| self.options.validate) {
             self.leave_out(&column, &head.key.key);
             head.static_row = None;

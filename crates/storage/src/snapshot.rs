@@ -257,7 +257,8 @@ pub fn places(engine: &Engine) -> Result<Vec<TableDirectories>, StorageError> {
             }
         }
     }
-    let place = |((keyspace, table, table_id), directories)| TableDirectories { keyspace, table, table_id, directories };
+    let place =
+        |((keyspace, table, table_id), directories)| TableDirectories { keyspace, table, table_id, directories };
     Ok(found.into_iter().map(place).collect())
 }
 

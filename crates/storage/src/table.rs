@@ -2,13 +2,13 @@
 //! table are elsewhere: write, read, flush, compaction, snapshot and truncate each have a module
 //! that takes a [`TableStore`].
 
-pub(crate) mod prefills;
 pub(crate) mod attached;
-mod truncations;
 pub mod entries;
 pub(crate) mod incoming;
 pub mod indexes;
 pub mod memtable;
+pub(crate) mod prefills;
+mod truncations;
 pub(crate) mod unsettled;
 pub mod view;
 
@@ -33,14 +33,14 @@ use crate::metrics::TableMetrics;
 use crate::shards::Shards;
 use crate::strategy::Memory;
 use crate::strategy::auto::{AutoCompaction, FlushSize, Thresholds};
-use prefills::PrefillCounts;
-use truncations::Truncations;
 use indexes::IndexStore;
 use memtable::Memtable;
+use prefills::PrefillCounts;
+use truncations::Truncations;
 use unsettled::Unsettled;
 use view::{FlushSet, View};
 
-pub use truncations::{TruncationEpoch, TruncationEffect};
+pub use truncations::{TruncationEffect, TruncationEpoch};
 
 /// A table's state on this node.
 pub struct TableStore {

@@ -24,7 +24,10 @@ use crate::{layout, snapshot, truncation_records};
 ///
 /// A truncation that was begun later may have been recorded already, since snapshots take their
 /// time. Its position stays then: otherwise a start would replay what it has removed.
-fn record(engine: &Engine, cuts: &[(Arc<OngoingTruncation>, Arc<TableStore>)]) -> Result<Option<LogPosition>, StorageError> {
+fn record(
+    engine: &Engine,
+    cuts: &[(Arc<OngoingTruncation>, Arc<TableStore>)],
+) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
     let schema = engine.schema();
     let Some(local) = schema.table("system", "local") else { return Ok(None) };
@@ -132,7 +135,8 @@ pub async fn truncate_together(
     }
     let all = stores.to_vec();
     let make = move |engine: &Arc<Engine>, _: &Arc<TableStore>| {
-        let cuts: Vec<_> = all.into_iter().map(|store| (Arc::new(OngoingTruncation::make(engine, &store)), store)).collect();
+        let cuts: Vec<_> =
+            all.into_iter().map(|store| (Arc::new(OngoingTruncation::make(engine, &store)), store)).collect();
         drop(held);
         Ok(cuts)
     };
@@ -262,7 +266,9 @@ impl OngoingTruncation {
             store.changes().truncations.decide(self.number);
         }
         for store in &self.stores {
-            crate::files::remove(engine, store, |changes, sstable| changes.truncations.is_before(self.number, sstable))?;
+            crate::files::remove(engine, store, |changes, sstable| {
+                changes.truncations.is_before(self.number, sstable)
+            })?;
         }
         Ok(())
     }

@@ -26,4 +26,4 @@ pub use message::header::FileHeader;
 pub use message::init::{Operation, Preview, StreamInit};
 pub use message::prepare::{PrepareSyn, StreamRequest, Summary, TokenRange};
 pub use message::{Message, PlanId, Received};
-pub use session::{ReceivedFile, Effect, Event, OfferedFiles, Session};
+pub use session::{Effect, Event, OfferedFiles, ReceivedFile, Session};

@@ -36,7 +36,7 @@ use crate::link::{Incoming, LinkReader};
 use crate::message::init::{Preview, StreamInit};
 use crate::message::prepare::{PrepareSyn, StreamRequest, Summary};
 use crate::message::{Message, Received};
-pub use files::{ReceivedFile, OfferedFiles};
+pub use files::{OfferedFiles, ReceivedFile};
 use files::{ReceiveTask, TransferTask};
 
 /// Times of a session.

@@ -30,7 +30,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use settings::{Settings, Action};
+use settings::{Action, Settings};
 
 /// An error, as a sentence for the user.
 type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -2,8 +2,8 @@
 //! for.
 
 mod html;
-mod saved_run;
 mod percentiles;
+mod saved_run;
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

@@ -127,7 +127,10 @@ impl Tls {
     }
 
     /// As [`Tls::accept`], and tells how the connection is encrypted; None: it is not.
-    pub async fn accept_with_info(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<EncryptionInfo>)> {
+    pub async fn accept_with_info(
+        &self,
+        stream: Box<dyn Stream>,
+    ) -> io::Result<(Box<dyn Stream>, Option<EncryptionInfo>)> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),

@@ -30,8 +30,8 @@ use env::{Instant, Stream};
 use stdx::ByteReservation;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::control::{Control, CloseReason};
-use crate::in_flight::{Finished, InFlight, Outcome, FirstPoll};
+use crate::control::{CloseReason, Control};
+use crate::in_flight::{Finished, FirstPoll, InFlight, Outcome};
 use crate::input::Input;
 use crate::limits::{LARGE_BODY, LINGER_SIZE_MAX, READ_SIZE, TURN_LOOK_EVERY, TURN_MAX, TURN_READ_MAX, WAITING_SIZE};
 use crate::output::{Flushed, Output};

@@ -236,6 +236,9 @@ mod tests {
             control.tick(at(*seconds), &limits);
             control.close_reason.get().is_some()
         });
-        assert_eq!((ends, control.close_reason.get()), (Some(1 + u64::from(BODY_TIMEOUTS)), Some(CloseReason::Stalled)));
+        assert_eq!(
+            (ends, control.close_reason.get()),
+            (Some(1 + u64::from(BODY_TIMEOUTS)), Some(CloseReason::Stalled))
+        );
     }
 }

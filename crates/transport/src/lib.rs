@@ -30,5 +30,5 @@ pub use limits::ServerLimits;
 pub use output::Output;
 pub use protocol::Protocol;
 pub use server::{ResumeError, Server, ServerHandle, ServerOptions};
-pub use session::{NextMessage, Handled, Opened, Received, Refusal, Service, Session};
+pub use session::{Handled, NextMessage, Opened, Received, Refusal, Service, Session};
 pub use stats::{ConnectionRegistry, ConnectionStats, Counter, TooManyConnections, WorkerStats};

@@ -82,7 +82,8 @@ impl<P: Protocol> Server<P> {
         make_service: impl Fn(usize) -> V + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let workers = options.workers.max(1);
-        let (arrival_queues, receivers): (Vec<ArrivalQueue>, Vec<_>) = (0..workers).map(|_| ArrivalQueue::new()).unzip();
+        let (arrival_queues, receivers): (Vec<ArrivalQueue>, Vec<_>) =
+            (0..workers).map(|_| ArrivalQueue::new()).unzip();
         let ServerOptions { limits, tls, events, results, .. } = options;
         let shared = Arc::new(Shared::new(env, limits, tls, events, results, arrival_queues));
         let (phase, receiver) =
@@ -109,7 +110,8 @@ impl<P: Protocol> Server<P> {
             };
             let (tell, told) = std::sync::mpsc::channel();
             let make_service = make_service.clone();
-            let make: LocalFutureFactory = Box::new(move || Box::pin(start.run(move |number| make_service(number), tell)));
+            let make: LocalFutureFactory =
+                Box::new(move || Box::pin(start.run(move |number| make_service(number), tell)));
             server.workers.push(env.tasks.spawn_local_worker(&format!("worker-{number}"), make));
             server.worker_stats.push(stats);
             server.address = told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker ended at its start")))?;

@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn refused_connections_are_told_once_a_minute() {
-        let (unlogged_refusals, at) = (SuppressedWarnings::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
+        let (unlogged_refusals, at) =
+            (SuppressedWarnings::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
         let told: Vec<_> = (0..1000).filter_map(|millis| unlogged_refusals.add(at(millis))).collect();
         assert_eq!(told, [1], "a line in a second");
         let pause = u64::try_from(WARNING_INTERVAL.as_millis()).expect("a short time");

@@ -16,7 +16,7 @@ use env::Listener;
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::{Origin, serve};
-use crate::control::{Control, Link, CloseReason};
+use crate::control::{CloseReason, Control, Link};
 use crate::limits::ACCEPT_PAUSE;
 use crate::protocol::Protocol;
 use crate::session::{Opened, Service};

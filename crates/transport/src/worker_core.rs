@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::Notify;
 
-use crate::control::{Control, CloseReason};
+use crate::control::{CloseReason, Control};
 use crate::event_hub::{Published, Subscription};
 use crate::limits::{REFUSALS_MAX, TICK};
 use crate::protocol::Protocol;

@@ -26,8 +26,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use transport::limits::LARGE_BODY;
 use transport::{
-    NextMessage, Handled, Link, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions, Service,
-    Session,
+    Handled, Link, NextMessage, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions,
+    Service, Session,
 };
 
 struct Echo;

@@ -200,7 +200,12 @@ fn decimals(operator: Operator, a: &Decimal, b: &Decimal) -> Result<Decimal, Typ
 }
 
 /// A timestamp or date plus or minus a duration.
-fn shift_by_duration(operator: Operator, ty: &CqlType, temporal: &[u8], duration: &[u8]) -> Result<Option<Vec<u8>>, TypeError> {
+fn shift_by_duration(
+    operator: Operator,
+    ty: &CqlType,
+    temporal: &[u8],
+    duration: &[u8],
+) -> Result<Option<Vec<u8>>, TypeError> {
     let Some(duration) = Duration::decode(duration) else { return Ok(None) };
     let precision = match ty {
         CqlType::Date if duration.nanoseconds != 0 => Some("day"),

@@ -16,8 +16,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::access::check_host;
-use super::server::{HttpState, refuse};
 use super::call_limits::CallLength;
+use super::server::{HttpState, refuse};
 use crate::verb::{AdminError, Result};
 
 /// Where callers of the port may be.
@@ -83,7 +83,11 @@ async fn refuse_after_body(served: &HttpState, body: Body, error: &AdminError) -
 
 /// The whole body of a request, of `size_max` bytes at most. Err: the reason why it is not taken,
 /// and the status that says so.
-async fn read_body(served: &HttpState, body: Body, size_max: usize) -> std::result::Result<Bytes, (StatusCode, String)> {
+async fn read_body(
+    served: &HttpState,
+    body: Body,
+    size_max: usize,
+) -> std::result::Result<Bytes, (StatusCode, String)> {
     let read = axum::body::to_bytes(body, size_max);
     match served.env.timeout(served.limits.body, read).await {
         Ok(Ok(bytes)) => Ok(bytes),

@@ -22,10 +22,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 
+use super::call_limits::CallLength;
 use super::caller::{self, Caller};
 use super::management;
 use super::server::{HttpState, refuse};
-use super::call_limits::CallLength;
 use crate::verb::{AdminApi, AdminError, Result};
 use crate::verbs::{GetNode, SAMPLERS, SampleRequest};
 

@@ -13,12 +13,12 @@
 //!
 //! docs/management-api.md has the table for users; a test holds both together.
 
-mod request;
 mod changes;
 mod cluster_probe;
 mod jobs;
 mod reads;
 mod repairs;
+mod request;
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
-use self::request::{Answer, ManagementRequest};
 pub(super) use self::jobs::Jobs;
 pub(super) use self::reads::is_ready;
+use self::request::{Answer, ManagementRequest};
+use super::call_limits::CallLength;
 use super::caller::{self, Caller, CallerScope};
 use super::server::HttpState;
-use super::call_limits::CallLength;
 use crate::verb::{AdminError, Result};
 
 /// The treatment of an endpoint.
@@ -172,7 +172,8 @@ async fn answer(
             _ => text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not take {method}")),
         };
     };
-    let changes = matches!(endpoint.action, EndpointAction::Changes(_) | EndpointAction::Lasts(_) | EndpointAction::Begins(..));
+    let changes =
+        matches!(endpoint.action, EndpointAction::Changes(_) | EndpointAction::Lasts(_) | EndpointAction::Begins(..));
     if changes && let Err(error) = may_change(&served, &caller, &headers).await {
         return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
     }
@@ -181,7 +182,9 @@ async fn answer(
     let length = if matches!(action, EndpointAction::Lasts(_)) { CallLength::Lasting } else { CallLength::Short };
     let call = move || match action {
         EndpointAction::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
-        EndpointAction::Reads(ask) | EndpointAction::Changes(ask) | EndpointAction::Lasts(ask) => ask(&ManagementRequest::new(&*api, &jobs, &uri, &body)?),
+        EndpointAction::Reads(ask) | EndpointAction::Changes(ask) | EndpointAction::Lasts(ask) => {
+            ask(&ManagementRequest::new(&*api, &jobs, &uri, &body)?)
+        }
         EndpointAction::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
     };
     match served.call(length, call).await {

@@ -15,13 +15,13 @@ use serde::Deserialize;
 use tls::Tls;
 
 use super::access::Access;
+use super::call_limits::{CallLength, CallLimits};
 use super::caller::{self, Caller, CallerScope};
 use super::connections::{self, Limits};
 use super::console::{self, Console};
 use super::management::{self, Jobs};
 use super::secured::Accept;
 use super::sessions::Sessions;
-use super::call_limits::{CallLength, CallLimits};
 use crate::prometheus::{self, Form, Names};
 use crate::verb::{AdminError, Effect, Result, ServedApi};
 

@@ -24,7 +24,12 @@ use crate::verbs::ReplayMetrics;
 pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
-pub async fn serve_starting(env: Env, listener: Box<dyn Listener>, ask: AskReplay, security: PortSecurity) -> io::Result<()> {
+pub async fn serve_starting(
+    env: Env,
+    listener: Box<dyn Listener>,
+    ask: AskReplay,
+    security: PortSecurity,
+) -> io::Result<()> {
     let accept = Accept::new(env, listener, security.tls);
     connections::serve(accept, router(ask, security.reach), Limits::default()).await
 }

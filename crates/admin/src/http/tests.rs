@@ -7,10 +7,10 @@ use std::time::Duration;
 use env::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::call_limits::LASTING_MAX;
 use super::caller::UNKNOWN_BODY_SIZE_MAX;
 use super::connections::Limits;
 use super::server::serve_within;
-use super::call_limits::LASTING_MAX;
 use super::*;
 use crate::fake::{FakeNode, fake, functions};
 use crate::prometheus::Form;

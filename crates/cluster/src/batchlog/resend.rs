@@ -31,7 +31,7 @@ use types::{Consistency, WriteKind};
 
 use super::replay::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, PERIOD, Record, node_error, of_each};
 use crate::coordinator::pending_write::PendingWrite;
-use crate::coordinator::write::distributed::{RingPeers, PlannedWrite};
+use crate::coordinator::write::distributed::{PlannedWrite, RingPeers};
 use crate::error::NodeError;
 use crate::hints::HintsDurable;
 use crate::node::Node;
@@ -147,7 +147,8 @@ impl Node {
         let mutations: Arc<[Mutation]> = self.due_mutations(&record)?.into();
         let timeout = self.timeouts().write;
         // any level would do: hints take the place of answers
-        let plan = |position| self.plan_mutation(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);
+        let plan =
+            |position| self.plan_mutation(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);
         let planned = (0..mutations.len()).filter_map(|position| match plan(position) {
             Ok(planned) => Some(planned),
             Err(error) => {

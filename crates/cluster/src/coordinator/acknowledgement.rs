@@ -16,8 +16,8 @@ use std::time::Duration;
 use env::Sleep;
 use types::{FailureReason, ReplicaFailure};
 
-use super::write_answers::{WriteAnswers, Progress};
 use super::error::RequestError;
+use super::write_answers::{Progress, WriteAnswers};
 use crate::replica::apply::{Logged, WriteError};
 use replica_wait::ReplicaWait;
 

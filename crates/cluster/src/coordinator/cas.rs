@@ -12,14 +12,14 @@
 //! Agrees in role with `org.apache.cassandra.service.paxos` and `StorageProxy.cas`.
 
 mod agreement;
-mod single_node;
-mod v1;
 mod ballots;
 mod begin;
 mod commit;
 mod contention;
 mod prepare;
 mod propose;
+mod single_node;
+mod v1;
 mod v2;
 
 use std::future::{Future, poll_fn};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use env::defects::{Defect, is_on};
-use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring, InsufficientReplicas};
+use ring::{Endpoint, EndpointId, InsufficientReplicas, ReplicaPlan, Replication, Ring};
 use types::Consistency;
 
 use crate::dynamic_snitch::Scores;

@@ -74,7 +74,11 @@ impl Node {
 
     /// Turns the increments of mutations into shards of this node, under locks that are held until
     /// the shards are in the memtables.
-    async fn settle_increments(&self, mutations: &mut [Mutation], open: Option<Arc<Open>>) -> Result<StripeGuards, WriteError> {
+    async fn settle_increments(
+        &self,
+        mutations: &mut [Mutation],
+        open: Option<Arc<Open>>,
+    ) -> Result<StripeGuards, WriteError> {
         let updates = || mutations.iter().flat_map(|mutation| &mutation.updates);
         let place = |update: &PartitionUpdate, row: Option<&ClusteringValues>| {
             Stripes::of((update.table.id, &update.key.key, row.map(|values| values.as_slice())))

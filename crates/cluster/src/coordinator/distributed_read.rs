@@ -46,9 +46,9 @@ use first_answers::FirstAnswers;
 
 use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
+use super::part_read::{Missing, PartRead, Portion, READING_SIZE_MAX, ReadRepair, ReadingStream};
 use super::parts::Part;
-use super::part_read::{PartRead, Missing, Portion, READING_SIZE_MAX, ReadingStream, ReadRepair};
-use super::scan::{self, FetchRequest, ScanOutcome, ScanError};
+use super::scan::{self, FetchRequest, ScanError, ScanOutcome};
 use crate::coordinator::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::within;
@@ -136,7 +136,8 @@ impl<'n> DistributedRead<'n> {
     ) -> Result<B::Built, FailedRead<B::Error>> {
         let mut window = STRETCHES_FIRST;
         let sought = self.sought.as_deref();
-        let mut parts: Arc<Vec<PartRead>> = Arc::new(parts.into_iter().map(|part| PartRead::new(part, sought)).collect());
+        let mut parts: Arc<Vec<PartRead>> =
+            Arc::new(parts.into_iter().map(|part| PartRead::new(part, sought)).collect());
         let (mut taken, mut room) = match &request.results {
             Some(room) if room.share.is_used_up() => (None, Some(room)),
             results => (results.as_ref().map(|room| room.share.take(0)), None),
@@ -344,7 +345,11 @@ impl DistributedRead<'_> {
     }
 
     /// Asks the replicas of a part for what they lack.
-    async fn ask_further<E: From<ReadError>>(&self, asked: &mut PartRead, lacks: Vec<FurtherRead>) -> Result<(), FailedRead<E>> {
+    async fn ask_further<E: From<ReadError>>(
+        &self,
+        asked: &mut PartRead,
+        lacks: Vec<FurtherRead>,
+    ) -> Result<(), FailedRead<E>> {
         if asked.spread() {
             // the next attempt finds what each of them lacks
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use ring::{ReplicationError, InsufficientReplicas};
+use ring::{InsufficientReplicas, ReplicationError};
 use types::{Consistency, ReplicaFailure, WriteKind};
 
 use crate::coordinator::write_answers::WriteAnswers;

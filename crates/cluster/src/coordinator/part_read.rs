@@ -17,7 +17,7 @@ use rows::live::counted;
 use rows::replicas::{Answers, FurtherRead, Replay, ReplicaMerge};
 use rows::{
     ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, SearchOperator, WantedRows, Unfiltered,
+    ReadError, SearchOperator, Unfiltered, WantedRows,
 };
 use types::DecoratedKey;
 
@@ -161,12 +161,19 @@ impl PartRead {
     }
 
     /// Takes what a replica has answered to [`Self::further`].
-    pub fn add_further(&mut self, lack: &FurtherRead, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
+    pub fn add_further(
+        &mut self,
+        lack: &FurtherRead,
+        command: &ReadCommand,
+        portion: Portion,
+    ) -> Result<(), ReadError> {
         self.weigh(&portion);
         let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
         match lack {
             FurtherRead::Rows { key, .. } => answers.add_rows(portion.replay, key, counted_limits(command)),
-            FurtherRead::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, counted_limits(command)),
+            FurtherRead::Partitions { .. } => {
+                answers.add_partitions(portion.replay, &command.range, counted_limits(command))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The parts of a read that have replicas of their own: each partition that is named by its key,
 //! and each stretch of a range whose tokens have the same replicas.
 
-use ring::{Placement, ReplicaPlan, Ring, InsufficientReplicas};
+use ring::{InsufficientReplicas, Placement, ReplicaPlan, Ring};
 use rows::command::RingBound;
 use rows::{PartitionRange, ReadCommand};
 use types::{Consistency, Token};

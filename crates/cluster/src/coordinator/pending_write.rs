@@ -11,13 +11,13 @@ use std::task::{Context, Waker};
 
 use internode::payload::simple::Truncated;
 use internode::{Envelope, Verb};
-use membership::{RequestCallback, KeptBytes, RequestFailure};
+use membership::{KeptBytes, RequestCallback, RequestFailure};
 use ring::{EndpointId, Ring};
 use stdx::{ByteBudget, ByteReservation};
 use types::{Consistency, FailureReason, ReplicaFailure};
 
-use super::write_answers::{WriteAnswers, AnswerScope, Progress};
-use crate::hints::{Hintable, HintOutcome};
+use super::write_answers::{AnswerScope, Progress, WriteAnswers};
+use crate::hints::{HintOutcome, Hintable};
 use crate::node::Node;
 
 /// A mutation on its way to its replicas.
@@ -72,8 +72,17 @@ impl PendingWrite {
         let is_counted = vec![false; replicas.len()];
         let (has_hint, written_millis, lacks_hint) = (false, None, false);
         let (kept, waker, on_settled) = (None, None, None);
-        let state =
-            State { answers, is_counted, unanswered_peers, has_hint, written_millis, lacks_hint, kept, waker, on_settled };
+        let state = State {
+            answers,
+            is_counted,
+            unanswered_peers,
+            has_hint,
+            written_millis,
+            lacks_hint,
+            kept,
+            waker,
+            on_settled,
+        };
         Self { node, ring, replicas, hintable, state: Mutex::new(state) }
     }
 

@@ -4,9 +4,9 @@ use ring::{Placement, ReplicaPlan, Ring};
 use rows::{Mutation, PartitionRange, ReadCommand};
 use types::{Consistency, Token, WriteKind};
 
-use super::write_answers::WriteAnswers;
 use super::error::RequestError;
 use super::range;
+use super::write_answers::WriteAnswers;
 use crate::node::Node;
 
 impl Node {

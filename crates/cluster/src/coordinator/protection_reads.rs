@@ -11,11 +11,11 @@ use rows::replicas::Answers;
 use rows::{PartitionStream, ReadCommand, ReadError};
 use types::{FailureReason, ReplicaFailure};
 
-use super::distributed_read::{DistributedRead, INLINE_SIZE_MAX, count};
 use super::contacts::Contact;
+use super::distributed_read::{DistributedRead, INLINE_SIZE_MAX, count};
 use super::error::{FailedAnswers, FailedRead};
-use super::protection::{Candidates, window};
 use super::part_read::{PartRead, READING_SIZE_MAX};
+use super::protection::{Candidates, window};
 use crate::node::ProtectionLimits;
 use crate::replica::apply::within;
 use crate::replica::read::ReadOutcome;

@@ -3,7 +3,7 @@
 //! Where this node has them all, one stream of its own gives the whole range. Otherwise
 //! [`super::parts`] splits it.
 
-use ring::{Placement, Ring, InsufficientReplicas};
+use ring::{InsufficientReplicas, Placement, Ring};
 use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};

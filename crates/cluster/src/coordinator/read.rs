@@ -13,10 +13,10 @@ use rows::{Build, PartitionRange, ReadCommand};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
-use super::distributed_read::DistributedRead;
-use super::write_answers::WriteAnswers;
 use super::cas::{Cas, quorum_of};
+use super::distributed_read::DistributedRead;
 use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
+use super::write_answers::WriteAnswers;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, is_of_range};
@@ -66,7 +66,8 @@ impl Node {
     ) -> Result<B::Built, FailedRead<B::Error>> {
         if let Some(messenger) = self.messenger()
             && request.open.is_none()
-            && let Some(parts) = self.plan_parts_if_distributed(&request.commands, level).map_err(FailedRead::Refused)?
+            && let Some(parts) =
+                self.plan_parts_if_distributed(&request.commands, level).map_err(FailedRead::Refused)?
         {
             // boxed: by value it would make the future of every request larger, which is moved
             // several times

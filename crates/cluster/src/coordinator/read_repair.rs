@@ -29,11 +29,11 @@ use rows::{Mutation, PartitionUpdate};
 use schema::TableMetadata;
 use types::Consistency;
 
-use super::distributed_read::DistributedRead;
 use super::contacts::{Contact, counts};
+use super::distributed_read::DistributedRead;
 use super::error::{FailedAnswers, FailedRead, RequestError};
-use super::plan::placement;
 use super::part_read::ReadRepair;
+use super::plan::placement;
 use super::speculation;
 use crate::replica::apply::within;
 use crate::stripes::StripeGuards;
@@ -131,7 +131,8 @@ impl DistributedRead<'_> {
         let patience = if others.is_empty() { None } else { self.patience_with_writes(&first.table) };
         let delivery = RepairDelivery { rest, patience, under_way: (UNDER_WAY_MAX / lacking.len()).max(1) };
         let others = RefCell::new(others.into_iter());
-        let told = lacking.iter().map(|(contact, updates)| self.repair_or_another(*contact, updates, &others, delivery));
+        let told =
+            lacking.iter().map(|(contact, updates)| self.repair_or_another(*contact, updates, &others, delivery));
         join_all(told).await.into_iter().all(|has_it| has_it)
     }
 
@@ -196,7 +197,8 @@ impl DistributedRead<'_> {
             let mut payload = Vec::new();
             encode_mutation(&mut payload, &mutation);
             let parameters = traces::parameters(self.trace.as_deref());
-            let request = Request { parameters, ..Request::new(Verb::ReadRepairReq, payload, rest).without_failure_response() };
+            let request =
+                Request { parameters, ..Request::new(Verb::ReadRepairReq, payload, rest).without_failure_response() };
             self.tell_trace(|| format!("Sending read-repair-mutation to /{}", contact.address));
             return self.messenger.request(contact.address, request).await.is_ok();
         }

@@ -23,7 +23,7 @@ use rows::{Build, BuildResult, ClusteringValues, PartitionHead, PartitionStream,
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use types::DecoratedKey;
 
-use super::part_read::{PartRead, Missing, ReadingStream, ReadRepair};
+use super::part_read::{Missing, PartRead, ReadRepair, ReadingStream};
 use crate::replica::apply::within;
 
 /// Scans of one node that have a thread for long jobs at one time. The other half of these threads

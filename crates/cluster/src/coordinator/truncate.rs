@@ -9,7 +9,7 @@ use std::sync::Arc;
 use env::Instant;
 use internode::Verb;
 use internode::payload::simple::Truncation;
-use membership::{RequestCallback, Request};
+use membership::{Request, RequestCallback};
 use ring::{EndpointId, InsufficientReplicas};
 use schema::TableMetadata;
 use storage::StorageError;
@@ -17,10 +17,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use types::{Consistency, WriteKind};
 
 use super::acknowledgement::replica_wait::ReplicaWait;
-use super::write_answers::{WriteAnswers, AnswerScope};
 use super::error::RequestError;
 use super::pending_write::PendingWrite;
 use super::write::distributed::RingPeers;
+use super::write_answers::{AnswerScope, WriteAnswers};
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
 
@@ -111,8 +111,11 @@ impl Node {
         if alive < required {
             return Err(RequestError::Unavailable { level, shortage: InsufficientReplicas { required, alive } });
         }
-        let answers =
-            WriteAnswers { block_for: required, outstanding: required, ..WriteAnswers::of_one(level, WriteKind::Simple) };
+        let answers = WriteAnswers {
+            block_for: required,
+            outstanding: required,
+            ..WriteAnswers::of_one(level, WriteKind::Simple)
+        };
         let replicas = (0..required).map(|id| (EndpointId(id), AnswerScope::All)).collect();
         let sent = Arc::new(PendingWrite::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
         let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;

@@ -23,8 +23,8 @@ use storage::commitlog::LogPosition;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
 use super::acknowledgement::Acknowledgement;
-use super::write_answers::WriteAnswers;
 use super::error::RequestError;
+use super::write_answers::WriteAnswers;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, more_time, within};
 use crate::stripes::StripeGuards;

@@ -75,7 +75,12 @@ impl WriteAnswers {
 
     /// The answers of a write that is sent to every live replica of a plan among several nodes,
     /// and, in the order of the plan, where the answer of each live replica counts.
-    pub fn of_data_centers(ring: &Ring, quorums: &[(&str, u32)], plan: &ReplicaPlan, kind: WriteKind) -> (Self, Vec<AnswerScope>) {
+    pub fn of_data_centers(
+        ring: &Ring,
+        quorums: &[(&str, u32)],
+        plan: &ReplicaPlan,
+        kind: WriteKind,
+    ) -> (Self, Vec<AnswerScope>) {
         let center_of = |id: &ring::EndpointId| ring.endpoint(*id).data_center.as_str();
         let in_center =
             |name: &str, of: &[ring::EndpointId]| count(of.iter().filter(|id| center_of(id) == name).count());
@@ -89,7 +94,9 @@ impl WriteAnswers {
             .collect();
         let counted = |id: &ring::EndpointId| match quorums.iter().position(|(name, _)| *name == center_of(id)) {
             Some(number) => AnswerScope::Center(number),
-            None if plan.level.is_datacenter_local() && center_of(id) != ring.local_data_center() => AnswerScope::Nowhere,
+            None if plan.level.is_datacenter_local() && center_of(id) != ring.local_data_center() => {
+                AnswerScope::Nowhere
+            }
             None => AnswerScope::All,
         };
         let counted: Vec<AnswerScope> = plan.live.iter().map(counted).collect();

@@ -178,7 +178,7 @@ pub async fn compact(node: &Node, selection: Selection<'_>, inputs: Inputs<'_>) 
         return run(node, stores.into_iter().map(major).collect()).await;
     }
     let of_store = |store: Arc<TableStore>| {
-        let (select, graceless) = (select(&store, inputs)?, graceless(&store, inputs)?);
+        let (select, graceless) = (select(&store, inputs)?, purgeable_partitions(&store, inputs)?);
         Ok((store, Operation { select, graceless, ..Operation::new(Kind::MajorCompaction, Work::Named, 0) }))
     };
     let operations = stores.into_iter().map(of_store).collect::<Result<_>>()?;

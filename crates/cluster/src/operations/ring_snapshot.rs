@@ -75,7 +75,13 @@ pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<S
 }
 
 /// The share of another node.
-async fn of_peer(node: &Node, address: SocketAddr, is_up: bool, tag: &str, tables: Vec<(String, String)>) -> SnapshotShare {
+async fn of_peer(
+    node: &Node,
+    address: SocketAddr,
+    is_up: bool,
+    tag: &str,
+    tables: Vec<(String, String)>,
+) -> SnapshotShare {
     let mut share = SnapshotShare { address, tables: 0, failure: None };
     let (Some(messenger), true) = (node.messenger(), is_up) else {
         share.failure = Some("it is down".to_owned());

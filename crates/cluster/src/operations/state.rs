@@ -4,8 +4,8 @@
 use storage::{EngineOptions, StorageError};
 
 use super::{Result, invalid};
-use crate::range_movement_state::Mode;
 use crate::node::Node;
+use crate::range_movement_state::Mode;
 
 /// How far the node is on its way from serving to drained. It only goes forwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

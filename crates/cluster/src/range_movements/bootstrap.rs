@@ -31,14 +31,14 @@ use gossip::Absence;
 use membership::LocalApplicationStates;
 use ring::Ring;
 use ring::primary::Ranges;
-use ring::relocation::{SourceChoice, NoSource, subtract};
+use ring::relocation::{NoSource, SourceChoice, subtract};
 use schema::system::is_system_keyspace;
 
+use super::changing_nodes::{ChangingNodes, LOOK};
 use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
-use super::changing_nodes::{LOOK, ChangingNodes};
 use super::removal::{self, now};
-use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
+use crate::range_movement_state::{BootstrapState, Mode, MovementSettings};
 use crate::streaming::{Operation, SessionEnd};
 
 /// Longest time that a new node waits for others that came at the same time.

@@ -132,7 +132,11 @@ impl Node {
 
     /// Refuses what an operator asks for while another node that counts changes the ring, unless
     /// `consistent_rangemovement` is off.
-    pub(super) fn refuse_concurrent_change(&self, asked: &RequestedChange, counts: impl Fn(&Endpoint) -> bool) -> Result<(), String> {
+    pub(super) fn refuse_concurrent_change(
+        &self,
+        asked: &RequestedChange,
+        counts: impl Fn(&Endpoint) -> bool,
+    ) -> Result<(), String> {
         if !self.membership_state.movements.settings().is_consistent {
             return Ok(());
         }
@@ -174,7 +178,10 @@ mod tests {
             with(5, State::Moving(types::Token(50)), true),
         ];
         let ring = Ring::new(endpoints, ring::EndpointId(0));
-        assert!(ChangingNodes::of(&ring, |other| other.address == endpoint(1, &[1]).address).is_none(), "it is this node");
+        assert!(
+            ChangingNodes::of(&ring, |other| other.address == endpoint(1, &[1]).address).is_none(),
+            "it is this node"
+        );
         let told = ChangingNodes::of(&ring, |_| true).expect("four").describe(&[endpoint(4, &[]).address]);
         for part in [
             "10.0.0.2:7000 is joining: wait until it has joined; ",

@@ -26,10 +26,10 @@ use storage::table::TableStore;
 use storage::token_ranges::TokenRanges;
 use types::Token;
 
-use crate::range_movement_state::Mode;
 use crate::node::Node;
 use crate::operations::tables::{Selection, selected};
 use crate::operations::{OperationError, Result};
+use crate::range_movement_state::Mode;
 
 /// The time between two looks at the ring.
 const PAUSE: Duration = Duration::from_millis(100);

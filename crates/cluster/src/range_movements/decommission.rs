@@ -24,11 +24,11 @@ use ring::primary::Ranges;
 use ring::relocation::{Flows, subtract};
 use ring::{EndpointId, Replication, Ring, State};
 
-use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE};
 use super::changing_nodes::RequestedChange;
-use crate::range_movement_state::{BootstrapState, Mode};
+use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
+use crate::range_movement_state::{BootstrapState, Mode};
 use crate::streaming::{Operation, SessionEnd, refuse_left_out};
 use crate::system_rows;
 

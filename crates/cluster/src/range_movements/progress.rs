@@ -17,8 +17,8 @@ use storage::StorageError;
 use types::Token;
 
 use crate::identity::{inet, local_table};
-use crate::range_movement_state::BootstrapState;
 use crate::node::Node;
+use crate::range_movement_state::BootstrapState;
 use crate::streaming::Operation;
 use crate::system_rows::{self, SystemRow, partition_key};
 

@@ -14,11 +14,11 @@ use ring::relocation::SourceChoice;
 use types::Token;
 
 use super::bootstrap::describe;
-use super::flows::{MovementStreams, refuse_missing};
 use super::changing_nodes::RequestedChange;
-use crate::range_movement_state::Mode;
+use super::flows::{MovementStreams, refuse_missing};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
+use crate::range_movement_state::Mode;
 use crate::streaming::{Operation, refuse_left_out};
 
 /// Moves this node to a token.

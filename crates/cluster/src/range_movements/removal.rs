@@ -29,11 +29,11 @@ use ring::primary::Ranges;
 use ring::relocation::subtract;
 use ring::{Endpoint, EndpointId, Ring, State};
 
-use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
 use super::changing_nodes::RequestedChange;
-use crate::range_movement_state::{Mode, Removal};
+use super::flows::{ATTEMPTS_MAX, MovementStreams, PAUSE, refuse_missing};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
+use crate::range_movement_state::{Mode, Removal};
 use crate::streaming::{Operation, SessionEnd};
 
 /// Time between two looks at which nodes have told that they have the data.
@@ -446,7 +446,11 @@ fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
 }
 
 /// One attempt: fetches everything that has not come yet. Err: what has not come.
-async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut FetchedRanges) -> std::result::Result<(), String> {
+async fn fetch_gained(
+    node: &Arc<Node>,
+    removed: SocketAddr,
+    came: &mut FetchedRanges,
+) -> std::result::Result<(), String> {
     let ring = node.ring();
     let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };
     let removed = EndpointId(u32::try_from(index).unwrap_or(u32::MAX));

@@ -2,10 +2,10 @@
 //! acknowledged, whatever was killed on the way.
 
 mod bootstraps;
+mod changing_nodes;
 mod deaths;
 mod decommissions;
 mod indexes;
-mod changing_nodes;
 mod moves;
 mod rebuilds;
 mod removals;
@@ -21,11 +21,11 @@ use ring::State;
 use types::Consistency;
 
 use super::{BootstrapState, Mode};
-use crate::range_movement_state::MovementSettings;
 use crate::node::Node;
 use crate::operations::sstables::{self, ImportOptions, Outcome, VerifyOptions, Work};
 use crate::operations::tables::{self, Selection};
 use crate::operations::{OperationError, gossip, state};
+use crate::range_movement_state::MovementSettings;
 use crate::range_movements::rebuild::{self, RebuildOptions};
 use crate::range_movements::{cleanup, decommission, relocation, removal};
 use crate::testing::SimRing;

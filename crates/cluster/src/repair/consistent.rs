@@ -38,7 +38,7 @@ use super::ranges;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::repair_state::sessions::{LocalSession, TABLE, may_become};
-use crate::repair_state::{RepairResultKey, Participation, SESSIONS_MAX, RepairResult};
+use crate::repair_state::{Participation, RepairResult, RepairResultKey, SESSIONS_MAX};
 use crate::system_rows;
 
 /// Seconds that a node waits after a start for a peer to be up, to which it has to tell a failure.
@@ -317,7 +317,8 @@ pub(crate) async fn send_status(node: &Node, to: SocketAddr, id: SessionId) {
     }
     let status = Status { session: id, state }.encode();
     if let Some(messenger) = node.messenger() {
-        messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).without_failure_response());
+        messenger
+            .tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).without_failure_response());
     }
 }
 

@@ -23,7 +23,7 @@ use crate::node::Node;
 use crate::repair_state::command::Command;
 use crate::repair_state::options::Parallelism;
 use crate::repair_state::records::{Facts, Record, RepairCounts, Step, Subject};
-use crate::repair_state::{RepairResultKey, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey};
 
 /// One table of a session.
 pub(super) struct RepairJob<'a> {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::node::Node;
 use crate::repair_state::command::Command;
-use crate::repair_state::{RepairResultKey, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey};
 use crate::traces::parameters_of_repair;
 
 /// The life of a message with trees.

@@ -27,7 +27,7 @@ use super::complete;
 use super::messages::Patience;
 use crate::node::Node;
 use crate::repair_state::command::Command;
-use crate::repair_state::{RepairResultKey, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey};
 use crate::replica::paxos::merged_histories;
 
 /// How long a step of the preparation may take.

@@ -17,8 +17,8 @@ use internode::payload::token_ranges::Tokens;
 use ring::{EndpointId, Placement, Replication, Ring};
 use schema::{TableId, TableKind, TableMetadata};
 
-use crate::range_movement_state::Mode;
 use crate::node::Node;
+use crate::range_movement_state::Mode;
 use crate::repair_state::command::Command;
 use crate::repair_state::options::RepairOptions;
 use crate::repair_state::records::{End, Subject};
@@ -26,7 +26,9 @@ use crate::repair_state::schedule::pace::Pace;
 use crate::repair_state::schedule::plan::{self, RepairUnit};
 use crate::repair_state::schedule::progress::Progress;
 use crate::repair_state::schedule::turns::{self, Other, Phase, SETTLE, STATE, ScheduleStatus};
-use crate::repair_state::schedule::{ClientLatencies, ScheduleCounts, ScheduleSettings, ScheduleSnapshot, TableProgress};
+use crate::repair_state::schedule::{
+    ClientLatencies, ScheduleCounts, ScheduleSettings, ScheduleSnapshot, TableProgress,
+};
 
 const FILE_NAME: &str = "helenus-repairs-1.db";
 
@@ -135,7 +137,14 @@ enum State {
     /// This node has its turn, until the units are done.
     Turn { units: VecDeque<RepairUnit>, begun: Instant },
     /// A unit is being repaired, since a time of the wall clock and one that only grows.
-    Repairs { unit: RepairUnit, command: Arc<Command>, at: i64, since: Instant, units: VecDeque<RepairUnit>, begun: Instant },
+    Repairs {
+        unit: RepairUnit,
+        command: Arc<Command>,
+        at: i64,
+        since: Instant,
+        units: VecDeque<RepairUnit>,
+        begun: Instant,
+    },
 }
 
 struct Task {
@@ -571,8 +580,14 @@ mod tests {
         };
         let ranges = [range_that(true), range_that(false)];
         let (keyspace, table_name) = ("ks".to_owned(), "t".to_owned());
-        let unit =
-            RepairUnit { id: table.id, keyspace, table: table_name, ranges: ranges.to_vec(), grace: 100, repaired_at: 0 };
+        let unit = RepairUnit {
+            id: table.id,
+            keyspace,
+            table: table_name,
+            ranges: ranges.to_vec(),
+            grace: 100,
+            repaired_at: 0,
+        };
         let command = node.start_repair("ks", options_of(&unit)).expect("begun").expect("there are other replicas");
         assert!(ring.world.run_until(Duration::from_secs(600), || command.has_ended()));
         let mut task = Task::new(Arc::default(), Progress::default(), None, node.env.now());

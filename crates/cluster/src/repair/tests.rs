@@ -19,10 +19,10 @@ use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::repair_state::Progress;
 use crate::repair_state::command::Command;
 use crate::repair_state::options::{Parallelism, RepairOptions};
-use crate::repair_state::settings::{RepairSettings, RepairPermits};
+use crate::repair_state::settings::{RepairPermits, RepairSettings};
+use crate::streaming_state::{LiveSession, SessionKey};
 use crate::testing::SimRing;
 use crate::testing::views::{change_on, keyspace_of};
-use crate::streaming_state::{LiveSession, SessionKey};
 
 /// The longest time that a repair takes.
 const REPAIR_MAX: Duration = Duration::from_secs(600);

@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 
 use super::consistent::{self, sweep};
 use super::messages::{Liveness, has_restarted};
-use super::{participant, scheduled};
+use super::{participant, schedule_task};
 use crate::node::Node;
 use crate::repair_state::records::End;
-use crate::repair_state::settings::{RepairSettings, RepairPermits};
+use crate::repair_state::settings::{RepairPermits, RepairSettings};
 use crate::repair_state::{Participation, Progress};
 use crate::streaming_state::LiveSession;
 

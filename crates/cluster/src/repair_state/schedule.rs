@@ -1,6 +1,6 @@
 //! The built-in schedule of repairs, as state: its settings, how far it is ([`progress`]), and what
 //! operators see of it. Choices are plain functions ([`plan`], [`turns`], [`pace`]); the task that
-//! carries them out is `crate::repair::scheduled`.
+//! carries them out is `crate::repair::schedule_task`.
 //!
 //! Each node repairs the ranges of which it is the first replica, of each table with a gc_grace,
 //! in full, and again before gc_grace has passed. Nodes take turns. Cassandra's `auto_repair` has
@@ -152,7 +152,8 @@ pub(crate) struct Schedule {
 impl Default for Schedule {
     fn default() -> Self {
         let status = ScheduleStatus { phase: Phase::Off, since: 0 };
-        let snapshot = ScheduleSnapshot { status, off: Some("it has not begun"), tables: Vec::new(), latencies: (0, 0) };
+        let snapshot =
+            ScheduleSnapshot { status, off: Some("it has not begun"), tables: Vec::new(), latencies: (0, 0) };
         Self {
             settings: ArcSwap::new(Arc::default()),
             snapshot: Mutex::new(snapshot),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind, answer_of};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerKind, AnswerLimits, answer_of};
 use internode::payload::read_request::ReadRequest as Question;
 use rows::command::{ReadStats, TraceSink};
 

@@ -15,8 +15,8 @@
 mod acceptor;
 mod bounds;
 mod history;
-pub(crate) mod trace_lines;
 mod stored;
+pub(crate) mod trace_lines;
 mod uncommitted;
 
 use std::sync::Arc;

@@ -20,7 +20,7 @@ use rows::live::counted;
 use rows::report::AnswerFigures;
 use rows::{
     Build, BuildError, BuildResult, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext,
-    ReadError, ReadMode, Row, WantedRows, Unfiltered, heap_size,
+    ReadError, ReadMode, Row, Unfiltered, WantedRows, heap_size,
 };
 use storage::TableStore;
 

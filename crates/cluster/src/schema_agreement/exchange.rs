@@ -21,7 +21,7 @@ use super::messages;
 use super::pulls::{Neighbour, Pulls, Version};
 use crate::node::Node;
 use crate::replica::apply::WriteError;
-use crate::schema_inbox::{SchemaMessage, SchemaInbox, WAITING_MAX};
+use crate::schema_inbox::{SchemaInbox, SchemaMessage, WAITING_MAX};
 
 /// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
 const PAYLOAD_MAX: usize = 64 << 20;
@@ -82,7 +82,8 @@ impl Node {
     /// Whether this node has all of the schema of a version: it is the one in force, or it came
     /// from a neighbour that tells of it.
     pub(super) fn has_schema(&self, version: &[u8]) -> bool {
-        version == self.schema().version || self.membership_state.received_schemas.load().iter().any(|here| version == here)
+        version == self.schema().version
+            || self.membership_state.received_schemas.load().iter().any(|here| version == here)
     }
 
     /// Members of the ring that are alive, with their schemas.
@@ -151,7 +152,8 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<SchemaMessage>, mut asked: 
         pulls.is_outside = node.membership_state.movements.state().mode.is_outside();
         for (peer, version) in pulls.look(now(), node.schema().version, &neighbours) {
             tracing::info!(%peer, "this node asks another one for its schema");
-            let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).without_failure_response());
+            let answer = messenger
+                .request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).without_failure_response());
             let waiting = waiting.clone();
             tokio::task::spawn_local(async move {
                 let answer = answer.await;
@@ -218,7 +220,12 @@ async fn give(node: &Arc<Node>, via: &Messenger, from: &Peer, header: &Header) {
     via.answer(from, header, answer);
 }
 
-async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, RequestFailure>) -> MergeOutcome {
+async fn pulled(
+    node: &Arc<Node>,
+    from: SocketAddr,
+    version: Version,
+    answer: Result<Envelope, RequestFailure>,
+) -> MergeOutcome {
     // a push has come in between
     if node.schema().version == version {
         return MergeOutcome::Here;

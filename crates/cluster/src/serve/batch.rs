@@ -9,8 +9,8 @@ use internode::payload::simple::decode_uuid;
 use types::FailureReason;
 
 use super::{Call, mutation};
-use crate::replica::apply::within;
 use crate::in_flight_requests::STORED_SIZE;
+use crate::replica::apply::within;
 
 /// Stores a record, and answers when it is durable.
 pub(super) async fn store(mut call: Call) {

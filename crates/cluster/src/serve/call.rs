@@ -12,8 +12,8 @@ use membership::Messenger;
 use rows::command::TraceSink;
 use types::FailureReason;
 
-use crate::node::Node;
 use crate::in_flight_requests::{CALLS_MAX, CALLS_SIZE_MAX};
+use crate::node::Node;
 use crate::traces::TracedEvents;
 
 /// The room of one request among those that are under way; given back when dropped.

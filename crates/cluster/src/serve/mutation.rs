@@ -8,8 +8,8 @@
 //!    other replicas have, are applied in parts (`crate::replica::views::parts`).
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
-//! ([`crate::out_of_range`]). A row of a view that no SSTable can hold is left out. Refused are tables
-//! of a node alone, and deletions of ranges that end at null; a hint of such a mutation is
+//! ([`crate::out_of_range`]). A row of a view that no SSTable can hold is left out. Refused are
+//! tables of a node alone, and deletions of ranges that end at null; a hint of such a mutation is
 //! forgotten ([`super::hint`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
 //! `ReadRepairVerbHandler`.
 
@@ -26,9 +26,9 @@ use types::FailureReason;
 use types::composite::KEY_BYTES_MAX;
 
 use super::Call;
-use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
 use crate::out_of_range::Asker;
+use crate::out_of_range_state::RequestKind;
 use crate::replica::apply::{WriteError, within};
 use crate::stripes::StripeGuards;
 use crate::traces::describe_write;
@@ -129,7 +129,9 @@ fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Mutat
     };
     let decoded = MutationDecoder::new(&table_of).decode_next(payload);
     let (undecoded, what) = match decoded {
-        _ if is_unknown.get() => (MutationDecodeError::UnknownTable, "it is of a table that this node does not have".to_owned()),
+        _ if is_unknown.get() => {
+            (MutationDecodeError::UnknownTable, "it is of a table that this node does not have".to_owned())
+        }
         Err(CodecError::UnknownColumn(what)) => (MutationDecodeError::UnknownColumn, what),
         Err(error) => {
             tracing::warn!(%error, "a mutation of another node cannot be read");

@@ -17,9 +17,9 @@ use schema::{TableId, TableMetadata};
 use types::{DecoratedKey, FailureReason};
 
 use super::Call;
-use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
 use crate::out_of_range::Asker;
+use crate::out_of_range_state::RequestKind;
 use crate::replica::apply::{WriteError, within};
 use crate::replica::paxos::trace_lines;
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use internode::payload::partitions::PartitionsWriter;
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerKind, AnswerLimits};
 use internode::payload::read_request::{Partitions, ReadRequest};
 use internode::payload::read_response::ReadResponse;
 use internode::{Flags, InternodeError};
@@ -29,9 +29,9 @@ use schema::{TableId, TableMetadata};
 use types::FailureReason;
 
 use super::Call;
-use crate::out_of_range_state::RequestKind;
 use crate::node::Node;
 use crate::out_of_range::Asker;
+use crate::out_of_range_state::RequestKind;
 use crate::replica::read::ReadOutcome;
 use crate::thresholds::{Exceeding, Measure};
 

@@ -16,7 +16,7 @@ use super::Call;
 use crate::repair::consistent;
 use crate::repair::participant::{self, Refusal};
 use crate::repair_state::records::End;
-use crate::repair_state::{RepairResultKey, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey};
 
 pub(super) async fn serve(call: Call) {
     if let Verb::StatusReq | Verb::StatusRsp = call.header.verb {

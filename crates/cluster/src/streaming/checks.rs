@@ -19,7 +19,7 @@ use streaming::{Operation, Summary};
 use super::collect::Wanted;
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::repair_state::schedule::turns::{STATE, Told};
+use crate::repair_state::schedule::turns::{STATE, ScheduleStatus};
 use crate::streaming_state::LiveSession;
 
 /// Whether this node can take the files that the peer announces. Err: a sentence that says why
@@ -29,7 +29,9 @@ pub(super) async fn check_announced(node: &Arc<Node>, live: &LiveSession, summar
     for summary in summaries {
         let store = node.engine.table(summary.table);
         let store = store.ok_or_else(|| format!("there is no table with the id {} here", summary.table))?;
-        if live.if_truncated() == IfTruncated::Fail && store.truncation_effect(live.begun_at) != TruncationEffect::Nothing {
+        if live.if_truncated() == IfTruncated::Fail
+            && store.truncation_effect(live.begun_at) != TruncationEffect::Nothing
+        {
             return Err(format!("{} was truncated meanwhile", store.name()));
         }
         wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));
@@ -145,7 +147,7 @@ pub(crate) async fn refuse_left_out(
 
 /// Whether a node tells that it is a Helenus.
 fn is_helenus(node: &Node, address: SocketAddr) -> bool {
-    let told = |gossip: &mut Gossip| Told::parse(gossip.state(address)?.value(STATE)?);
+    let told = |gossip: &mut Gossip| ScheduleStatus::parse(gossip.state(address)?.value(STATE)?);
     node.messenger().and_then(|members| members.with_gossip(told)).is_some()
 }
 

@@ -60,7 +60,11 @@ impl From<RangeTransfer> for Wanted {
 
 /// The files of all tables, numbered in each table. Err: a sentence that says why they cannot be
 /// sent.
-pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<OutgoingFile>, String> {
+pub(super) async fn files(
+    node: &Arc<Node>,
+    init: &StreamInit,
+    wanted: Vec<Wanted>,
+) -> Result<Vec<OutgoingFile>, String> {
     let tables = tables(node, wanted)?;
     // every flush is asked for before the first is waited for
     let flushes: Vec<_> = tables.values().map(|(store, _)| (store, node.engine.flush(store))).collect();
@@ -72,7 +76,8 @@ pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wante
     loop {
         let begun_at = node.engine.truncation_epoch();
         let mut all = look(node, init, &tables).await?;
-        let is_truncated = tables.values().any(|(store, _)| store.truncation_effect(begun_at) != TruncationEffect::Nothing);
+        let is_truncated =
+            tables.values().any(|(store, _)| store.truncation_effect(begun_at) != TruncationEffect::Nothing);
         if !is_truncated || looks == LOOKS_MAX {
             // a peer that has dropped the table too would refuse the session
             all.retain(|file| tables.get(&file.id.table).is_some_and(|(store, _)| !store.is_closed()));

@@ -13,7 +13,7 @@ use links::Peer;
 use membership::Messenger;
 use schema::TableId;
 use sending::OutgoingFile;
-use storage::received::{TruncationEpoch, ReceivedSSTables};
+use storage::received::{ReceivedSSTables, TruncationEpoch};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, Operation, PrepareSyn, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};

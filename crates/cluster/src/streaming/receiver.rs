@@ -22,7 +22,7 @@ use sstable::Version;
 use storage::received::{Origin, ReceivedRows, ReceivedSSTables, WholeSSTable};
 use storage::{StorageError, TableStore};
 use streaming::data::partitions::{ReceivedPartitions, Source};
-use streaming::{ReceivedFile, Event, FileHeader, LinkReader, Manifest, Message, Part, Received};
+use streaming::{Event, FileHeader, LinkReader, Manifest, Message, Part, Received, ReceivedFile};
 use tokio::io::AsyncReadExt;
 use types::Token;
 

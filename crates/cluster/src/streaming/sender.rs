@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use env::{FileSender, Stream};
 use links::Distance;
-use sending::{FileTransfer, FileSession, OutgoingFile, Piece};
+use sending::{FileSession, FileTransfer, OutgoingFile, Piece};
 use streaming::{Event, Received};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
@@ -131,8 +131,14 @@ async fn open(node: &Node, live: &LiveSession) -> Result<Box<dyn Stream>, String
     opener.open(live.key.peer).await.map_err(|error| format!("no link for files can be opened: {error}"))
 }
 
-async fn send_file(node: &Arc<Node>, live: &LiveSession, link: &mut dyn Stream, file: &Arc<OutgoingFile>) -> Result<(), Failure> {
-    let is_inter_dc = node.messenger().is_none_or(|messenger| messenger.distance(live.key.peer) == Distance::OtherDataCenter);
+async fn send_file(
+    node: &Arc<Node>,
+    live: &LiveSession,
+    link: &mut dyn Stream,
+    file: &Arc<OutgoingFile>,
+) -> Result<(), Failure> {
+    let is_inter_dc =
+        node.messenger().is_none_or(|messenger| messenger.distance(live.key.peer) == Distance::OtherDataCenter);
     let (is_entire, name) = (file.entire.is_some(), file.name());
     let SessionKey { plan, index, follows: by_follower, .. } = live.key;
     let (session, of_file) =

@@ -111,13 +111,15 @@ async fn apply(node: &Arc<Node>, receiving: &ReceivedSSTables, update: Partition
             TruncationEffect::Nothing => {
                 let is_left = match &mut parts {
                     Some(parts) => parts.apply_next().await,
-                    None => match node.replica.apply_admitted(&mutations, &[], StripeGuards::new(), WhenBusy::Fails).await {
-                        Err(error) if node.replica.takes_in_parts(&mutations, &error) => {
-                            parts = Some(node.replica.parts_of(&mutations));
-                            Ok(true)
+                    None => {
+                        match node.replica.apply_admitted(&mutations, &[], StripeGuards::new(), WhenBusy::Fails).await {
+                            Err(error) if node.replica.takes_in_parts(&mutations, &error) => {
+                                parts = Some(node.replica.parts_of(&mutations));
+                                Ok(true)
+                            }
+                            applied => applied.map(|_| false),
                         }
-                        applied => applied.map(|_| false),
-                    },
+                    }
                 };
                 match is_left {
                     Ok(true) => continue,

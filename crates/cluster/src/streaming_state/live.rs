@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use env::{Env, Instant, Stream};
 use schema::TableId;
 use sending::OutgoingFile;
-use storage::received::{IfTruncated, TruncationEpoch, ReceivedSSTables};
+use storage::received::{IfTruncated, ReceivedSSTables, TruncationEpoch};
 use storage::{Engine, TableStore};
-use streaming::{ReceivedFile, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
+use streaming::{Effect, Event, Operation, PlanId, Received, ReceivedFile, Session, StreamInit};
 use tokio::sync::{mpsc, watch};
 
 use super::attempts::Attempts;

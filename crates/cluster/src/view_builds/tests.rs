@@ -11,7 +11,7 @@ use storage::strategy::kind::Kind;
 use types::Token;
 
 use super::job::{JobEnd, RangeProgress, build_next_rows};
-use super::{Attempts, TrackedView, RETRY_MIN};
+use super::{Attempts, RETRY_MIN, TrackedView};
 use crate::operations::views::build_statuses;
 use crate::system_rows::SystemRow;
 use crate::testing::views::{

@@ -16,14 +16,14 @@ use bytes::Bytes;
 use hints::HostId;
 use internode::payload::batch::StoredBatch;
 use internode::{Envelope, Verb};
-use membership::{RequestCallback, Request, RequestFailure};
+use membership::{Request, RequestCallback, RequestFailure};
 use ring::{EndpointId, Ring};
 use rows::Mutation;
 use rows::codec::encode_mutation;
 use rows::views::{Entry, View, updates};
 
 use crate::coordinator::pending_write::result_of;
-use crate::hints::{Hintable, HintOutcome};
+use crate::hints::{HintOutcome, Hintable};
 use crate::node::Node;
 use crate::replica::views::RemoteViewChanges;
 

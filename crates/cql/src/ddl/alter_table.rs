@@ -18,8 +18,8 @@ use types::CqlType;
 use super::create_table::has_unfrozen_fields;
 use super::type_name::CheckedTypes;
 use super::{
-    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
-    properties, refused, type_name, view,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compact, compatible, event, keyspace_of,
+    masks, properties, refused, type_name, view,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;

@@ -17,7 +17,9 @@ use schema::index::sasi::CLASS;
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
-use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, is_word, properties, refused};
+use super::{
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, event, is_word, properties, refused,
+};
 use crate::ast::{CreateIndex, IndexTarget, IndexTargetKind};
 use crate::context::find_column;
 use crate::coordinator::LEGACY_INDEX;
@@ -33,7 +35,11 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateIndex<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let keyspace_name = super::keyspace_of(&create.table, context)?;
     let table_name = create.table.name.as_str();
     let class = class(create, context)?;

@@ -16,8 +16,8 @@ use types::CqlType;
 
 use super::type_name::CheckedTypes;
 use super::{
-    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
-    masks, properties, refused, type_name,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compact, event, existing_keyspace,
+    is_word, keyspace_of, masks, properties, refused, type_name,
 };
 use crate::ast::{ColumnDefinition, CreateTable, Ident, PrimaryKey};
 use crate::error::CqlError;
@@ -29,7 +29,11 @@ const TABLE_NAME_SIZE_MAX: usize = 222;
 /// columns that come later.
 const COLUMNS_MAX: usize = 1 << 15;
 
-pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateTable<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     let primary_key = check_form(create)?;
     check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;

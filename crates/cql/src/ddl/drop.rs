@@ -7,7 +7,7 @@ use types::CqlType;
 use types::ident::qualified;
 
 use super::type_name::{names_one_of, types_using};
-use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
+use super::{ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropKeyspace, DropNamed};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
@@ -51,7 +51,11 @@ pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema)
     Ok(Some((schema.with_keyspace(after), event)))
 }
 
-pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn user_type(
+    drop: &DropNamed<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
     check_changeable(keyspace, SchemaAction::Drop, SchemaObject::AllTables)?;
     let before = match schema.keyspace(keyspace) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schema::system_schema::SchemaTable;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, system};
 
-use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
+use super::{ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropNamed, DropTrigger};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
@@ -53,7 +53,11 @@ pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) 
     Ok(Some((schema.with_keyspace(after), event)))
 }
 
-pub(super) fn trigger(drop: &DropTrigger<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn trigger(
+    drop: &DropTrigger<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, table_name) = (keyspace_of(&drop.table, context)?, drop.table.name.as_str());
     let name = drop.name.as_str();
     check_changeable(keyspace_name, SchemaAction::Alter, SchemaObject::Table(table_name))?;

@@ -17,7 +17,8 @@ use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, KeyspaceMetadata,
 use types::CqlType;
 
 use super::{
-    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, compatible, existing_keyspace, keyspace_of, type_name,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compatible, existing_keyspace,
+    keyspace_of, type_name,
 };
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
 use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
@@ -89,7 +90,11 @@ fn event(
     SchemaEvent { change, target, keyspace: keyspace.to_owned(), name: name.to_owned(), argument_types }
 }
 
-pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateFunction<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     if create.if_not_exists && create.or_replace {

@@ -8,7 +8,7 @@
 
 use schema::{Schema, TableMetadata, TableParams};
 
-use super::{SchemaAction, DdlContext, SchemaObject, check_changeable, create_table, keyspace_of, properties};
+use super::{DdlContext, SchemaAction, SchemaObject, check_changeable, create_table, keyspace_of, properties};
 use crate::ast::{QualifiedName, Statement, TableAlteration};
 use crate::error::CqlError;
 

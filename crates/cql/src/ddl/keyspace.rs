@@ -8,13 +8,18 @@ use schema::replication::keyspace_params;
 use schema::{KeyspaceMetadata, Options, Schema, system};
 
 use super::{
-    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, check_keyspace_name, event, properties, refused,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, check_keyspace_name, event, properties,
+    refused,
 };
 use crate::ast::{AlterKeyspace, CreateKeyspace};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
-pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateKeyspace<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let name = create.name.as_str();
     let lower = name.to_lowercase();
     if system::is_local_keyspace(&lower) || system::VIRTUAL_KEYSPACES.contains(&lower.as_str()) {
@@ -54,7 +59,11 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
     Ok(Some((schema.with_keyspace(keyspace), event)))
 }
 
-pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn alter(
+    alter: &AlterKeyspace<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let name = alter.name.as_str();
     check_changeable(name, SchemaAction::Alter, SchemaObject::Keyspace)?;
     let options = properties::options(&alter.properties)?;

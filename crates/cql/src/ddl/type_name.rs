@@ -259,8 +259,9 @@ pub(super) fn type_replacements(keyspace: &KeyspaceMetadata, udt: UserType) -> T
 }
 
 fn user_type_with(own: &UserType, replacements: &TypeReplacements) -> UserType {
-    let field =
-        |(name, ty): &(String, CqlType)| (name.clone(), with_replacements(ty, replacements).unwrap_or_else(|| ty.clone()));
+    let field = |(name, ty): &(String, CqlType)| {
+        (name.clone(), with_replacements(ty, replacements).unwrap_or_else(|| ty.clone()))
+    };
     UserType { keyspace: own.keyspace.clone(), name: own.name.clone(), fields: own.fields.iter().map(field).collect() }
 }
 

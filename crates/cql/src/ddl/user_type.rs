@@ -12,9 +12,10 @@ use types::UserType;
 use types::extent::Extents;
 use types::ident::qualified;
 
-use super::type_name::{TypeReplacements, CheckedTypes};
+use super::type_name::{CheckedTypes, TypeReplacements};
 use super::{
-    SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of, type_name,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of,
+    type_name,
 };
 use crate::ast::{AlterType, CreateType, Ident, TypeAlteration, TypeName};
 use crate::error::CqlError;
@@ -24,7 +25,11 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 /// fields in 16 bits, which Cassandra reads as signed ones.
 const FIELDS_MAX: usize = i16::MAX as usize;
 
-pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateType<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     check_changeable(keyspace_name, SchemaAction::Create, SchemaObject::AllTables)?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;

@@ -17,7 +17,9 @@ use schema::{
 use types::CqlType;
 use types::ident::maybe_quote;
 
-use super::{SchemaAction, ChangedSchema, DdlContext, SchemaObject, check_changeable, event, keyspace_of, properties, refused};
+use super::{
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, event, keyspace_of, properties, refused,
+};
 use crate::ast::{AlterView, CreateView, Ident, Relation, Selectable, WhereClause};
 use crate::context::find_column;
 use crate::error::CqlError;
@@ -33,7 +35,11 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-pub(super) fn create(create: &CreateView<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
+pub(super) fn create(
+    create: &CreateView<'_>,
+    context: &DdlContext,
+    schema: &Schema,
+) -> Result<ChangedSchema, CqlError> {
     let keyspace_name = keyspace_of(&create.name, context)?;
     let (name, base_name) = (create.name.name.as_str(), create.base.name.as_str());
     if create.base.keyspace().is_some_and(|keyspace| keyspace != keyspace_name) {

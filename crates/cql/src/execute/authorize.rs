@@ -28,7 +28,11 @@ pub(super) fn check_statement<C: Coordinator>(
 }
 
 /// Refuses a statement of a BATCH message that the client may not execute.
-pub(super) fn check_batch_statement(prepared: &PreparedStatement, plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
+pub(super) fn check_batch_statement(
+    prepared: &PreparedStatement,
+    plan: &ModificationPlan,
+    access: &Access,
+) -> Result<(), CqlError> {
     modification(plan, access)?;
     functions(prepared, access)
 }

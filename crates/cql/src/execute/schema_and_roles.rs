@@ -101,7 +101,11 @@ struct PermissionUpdate {
 impl UpdatePermissions for PermissionUpdate {
     /// Where the permissions cannot be revoked, as when too few nodes are up, the drop stands and a
     /// warning is given.
-    async fn update_permissions<C: Coordinator>(&self, event: &SchemaEvent, coordinator: &C) -> Result<Option<String>, CqlError> {
+    async fn update_permissions<C: Coordinator>(
+        &self,
+        event: &SchemaEvent,
+        coordinator: &C,
+    ) -> Result<Option<String>, CqlError> {
         let resources = resources_of(event, &self.before);
         match event.change {
             SchemaChangeKind::Created if self.grants => {

@@ -170,7 +170,12 @@ fn order(lines: &mut Lines, plan: &SelectPlan) {
     }
 }
 
-fn limits(lines: &mut Lines, plan: &SelectPlan, execution: &Execution<'_>, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+fn limits(
+    lines: &mut Lines,
+    plan: &SelectPlan,
+    execution: &Execution<'_>,
+    bindings: &Bindings<'_>,
+) -> Result<(), CqlError> {
     let value = |term: &Option<Term>| -> Result<Option<u64>, CqlError> {
         let Some(term) = term else { return Ok(None) };
         let bytes = term.eval_option(bindings)?;

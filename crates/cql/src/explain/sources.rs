@@ -99,7 +99,13 @@ fn measured(lines: &mut Lines, step: &'static str, source: &SourceReport, figure
         lines.add(step, name, "blocks", figures.blocks.total, "of the partitions that were read");
         lines.add(step, name, "blocks read", figures.blocks.wanted, "");
         let cached = figures.chunks_cached * figures.chunk_length;
-        lines.add_nonzero(step, name, "chunks cached", figures.chunks_cached, &format!("{} bytes", format::number(cached)));
+        lines.add_nonzero(
+            step,
+            name,
+            "chunks cached",
+            figures.chunks_cached,
+            &format!("{} bytes", format::number(cached)),
+        );
         let read = format!("{} bytes on disk", format::number(figures.bytes_read));
         lines.add_nonzero(step, name, "chunks read", figures.chunks_read, &read);
     }

@@ -16,7 +16,12 @@ use crate::statements::modification::ModificationPlan;
 const MUTATIONS_MAX: usize = 16;
 
 /// Tells of it.
-pub(super) fn add_lines<C: ExplainCoordinator>(lines: &mut Lines, plan: &Plan, execution: &Execution<'_>, coordinator: &C) {
+pub(super) fn add_lines<C: ExplainCoordinator>(
+    lines: &mut Lines,
+    plan: &Plan,
+    execution: &Execution<'_>,
+    coordinator: &C,
+) {
     let statements: &[ModificationPlan] = match plan {
         Plan::Modification(plan) => std::slice::from_ref(plan),
         Plan::Batch(plan) => &plan.statements,
@@ -74,7 +79,12 @@ fn access(lines: &mut Lines, plan: &Plan, count: usize, first: &ModificationPlan
     }
 }
 
-fn conditional<C: ExplainCoordinator>(lines: &mut Lines, condition: &RecordedCondition, execution: &Execution<'_>, coordinator: &C) {
+fn conditional<C: ExplainCoordinator>(
+    lines: &mut Lines,
+    condition: &RecordedCondition,
+    execution: &Execution<'_>,
+    coordinator: &C,
+) {
     let serial = format!("the partition is read and decided on at {}", condition.serial.name());
     lines.add("condition", "", "reads", 1, &serial);
     match condition.applied {
@@ -90,7 +100,12 @@ fn conditional<C: ExplainCoordinator>(lines: &mut Lines, condition: &RecordedCon
     }
 }
 
-fn written<C: ExplainCoordinator>(lines: &mut Lines, write: &RecordedWrite, execution: &Execution<'_>, coordinator: &C) {
+fn written<C: ExplainCoordinator>(
+    lines: &mut Lines,
+    write: &RecordedWrite,
+    execution: &Execution<'_>,
+    coordinator: &C,
+) {
     let count = write.mutations.len();
     if write.options.logged_batch {
         lines.add("batchlog", "system.batches", "rows", 1, "written before, removed after the mutations");

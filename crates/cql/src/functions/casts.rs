@@ -5,7 +5,7 @@
 use types::{CqlType, number};
 
 use super::registry::FunctionRegistry;
-use super::{Body, Function, Outcome, NameStyle, put};
+use super::{Body, Function, NameStyle, Outcome, put};
 use crate::ast::NativeType;
 use crate::fit::native_type;
 
@@ -25,7 +25,8 @@ pub(super) fn declare(registry: &mut FunctionRegistry) {
         let to = native_type(**to);
         for from in types.iter().map(|native| native_type(**native)) {
             if from != to && number::can_cast(&from, &to) {
-                let function = Function::new(&name, &[from], to.clone(), Body::Strict(cast)).name_style(NameStyle::Cast);
+                let function =
+                    Function::new(&name, &[from], to.clone(), Body::Strict(cast)).name_style(NameStyle::Cast);
                 registry.add_with_old_name(function, &old);
             }
         }

@@ -27,7 +27,8 @@ pub(super) fn declare(registry: &mut FunctionRegistry) {
     registry.add_factory(Factory::new("mask_default", &ALONE, |factory, types, _| {
         of_its_type(factory, types, default::mask)
     }));
-    registry.add_factory(Factory::new("mask_replace", &REPLACE, |factory, types, _| of_its_type(factory, types, replace)));
+    registry
+        .add_factory(Factory::new("mask_replace", &REPLACE, |factory, types, _| of_its_type(factory, types, replace)));
     registry.add_factory(Factory::new("mask_inner", &PARTIAL, |factory, types, _| {
         of_its_type(factory, &partial::types(types), partial::inner)
     }));

@@ -6,7 +6,7 @@ use types::CqlType;
 use types::number::{self, Operator};
 
 use super::registry::FunctionRegistry;
-use super::{Body, Function, Outcome, NameStyle, put};
+use super::{Body, Function, NameStyle, Outcome, put};
 use crate::ast::Arithmetic;
 
 /// The numeric types, in the order in which Cassandra declares operators for them.

@@ -15,7 +15,7 @@ use schema::{AggregateMetadata, FunctionMetadata, Schema};
 use smallvec::SmallVec;
 use types::CqlType;
 
-use super::{AggregateKind, Body, Function, Monotonic, Outcome, NameStyle, slow_calls};
+use super::{AggregateKind, Body, Function, Monotonic, NameStyle, Outcome, slow_calls};
 use crate::error::CqlError;
 
 /// The refusal of a call or of CREATE FUNCTION while functions are off.

@@ -10,7 +10,7 @@ use schema::index::definition::{IndexClass, IndexOperator, excludes_empty, text_
 use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
-use super::indexes::{self, WhereParts, IndexUse};
+use super::indexes::{self, IndexUse, WhereParts};
 use super::relation::{self, PreparedRelation};
 use super::{
     ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
@@ -325,7 +325,11 @@ impl<'t> Builder<'t> {
     ) -> Result<(), CqlError> {
         if let Some(at) = self.contained.iter().find(|at| (first..first + width).contains(at)) {
             let name = &self.table.clustering[*at].name;
-            return if self.liked.contains(at) { refuse_second_relation(name, "a LIKE") } else { refuse_other_than_contains(name) };
+            return if self.liked.contains(at) {
+                refuse_second_relation(name, "a LIKE")
+            } else {
+                refuse_other_than_contains(name)
+            };
         }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
@@ -447,8 +451,9 @@ impl<'t> Builder<'t> {
         let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
         self.finish_others(&mut filters)?;
         let index_use = std::mem::take(&mut self.index_use);
-        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, unanswered_by_attached, filters_tuples, .. } =
-            index_use;
+        let IndexUse {
+            uses, key_in: any_in, candidates, needs_filtering, unanswered_by_attached, filters_tuples, ..
+        } = index_use;
         if uses && any_in {
             return invalid(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported".into(),

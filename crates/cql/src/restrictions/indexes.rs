@@ -307,21 +307,22 @@ fn comparison(operator: Operator) -> Option<Operators> {
 }
 
 fn restricted(clause: &WhereParts<'_>, definitions: &[IndexDefinition]) -> Vec<IndexedRestriction> {
-    let candidates_for = |column: &ColumnMetadata, (operator, search): Operators, value: &Term, entry_key: Option<&Term>| {
-        let can = definitions
-            .iter()
-            .filter(move |definition| definition.column.name == column.name && definition.supports(operator));
-        can.map(|definition| IndexCandidate {
-            name: Arc::clone(&definition.name),
-            column: column.name.clone(),
-            class: definition.class(),
-            operator: search,
-            like: definition.sasi.filter(|_| operator == IndexOperator::Like),
-            value: value.clone(),
-            entry_key: entry_key.cloned(),
-        })
-        .collect::<Vec<_>>()
-    };
+    let candidates_for =
+        |column: &ColumnMetadata, (operator, search): Operators, value: &Term, entry_key: Option<&Term>| {
+            let can = definitions
+                .iter()
+                .filter(move |definition| definition.column.name == column.name && definition.supports(operator));
+            can.map(|definition| IndexCandidate {
+                name: Arc::clone(&definition.name),
+                column: column.name.clone(),
+                class: definition.class(),
+                operator: search,
+                like: definition.sasi.filter(|_| operator == IndexOperator::Like),
+                value: value.clone(),
+                entry_key: entry_key.cloned(),
+            })
+            .collect::<Vec<_>>()
+        };
     let compared = |column: &ColumnMetadata, operator: Operator, term: &Term| {
         comparison(operator).map(|operators| candidates_for(column, operators, term, None)).unwrap_or_default()
     };
@@ -374,7 +375,8 @@ fn restricted(clause: &WhereParts<'_>, definitions: &[IndexDefinition]) -> Vec<I
         found.push(one);
     }
     if clause.clustering_contains {
-        found.push(IndexedRestriction { always_filters: true, ..IndexedRestriction::new(Part::Clustering, Vec::new()) });
+        found
+            .push(IndexedRestriction { always_filters: true, ..IndexedRestriction::new(Part::Clustering, Vec::new()) });
     }
     for (position, test) in clause.clustering_like {
         if let (FilterTest::Like(term), Some(column)) = (test, clause.table.clustering.get(*position)) {
@@ -400,7 +402,11 @@ fn restricted(clause: &WhereParts<'_>, definitions: &[IndexDefinition]) -> Vec<I
         });
         let is_repeated = of_column.len() > 1;
         let always_filters = of_column.iter().any(|test| matches!(test, FilterTest::NotIn(_)));
-        found.push(IndexedRestriction { is_repeated, always_filters, ..IndexedRestriction::new(Part::Other, candidates.collect()) });
+        found.push(IndexedRestriction {
+            is_repeated,
+            always_filters,
+            ..IndexedRestriction::new(Part::Other, candidates.collect())
+        });
     }
     found
 }

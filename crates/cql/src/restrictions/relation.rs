@@ -233,8 +233,7 @@ fn in_terms(
     match values {
         InValues::List(list) => {
             let receiver = Receiver::column(column);
-            let terms: Result<Vec<_>, _> =
-                list.iter().map(|value| terms::prepare(context, value, &receiver)).collect();
+            let terms: Result<Vec<_>, _> = list.iter().map(|value| terms::prepare(context, value, &receiver)).collect();
             Ok(InTerms::List(terms?))
         }
         InValues::Bind(marker) => {

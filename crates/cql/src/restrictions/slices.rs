@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn ranges_have_the_rows_between_their_ends() {
         for orders in 0..4u8 {
-            let columns = (0..3).map(|at| (CqlType::Int, at > 0 && orders & (1 << (at - 1)) != 0)).collect();
+            let columns: Vec<_> = (0..3).map(|at| (CqlType::Int, at > 0 && orders & (1 << (at - 1)) != 0)).collect();
             let comparator = ClusteringComparator::new(columns);
             let prefixes: Vec<ClusteringValues> =
                 [0, 2].iter().map(|number| values_of(&[*number]).into_iter().collect()).collect();
@@ -407,7 +407,7 @@ mod tests {
     /// pair of columns.
     #[test]
     fn ranges_of_many_columns_in_mixed_orders_have_a_bound() {
-        let columns = (0..201).map(|at| (CqlType::Int, at % 2 == 0)).collect();
+        let columns: Vec<_> = (0..201).map(|at| (CqlType::Int, at % 2 == 0)).collect();
         let comparator = ClusteringComparator::new(columns);
         let prefixes: Vec<ClusteringValues> =
             (0..100).map(|number| values_of(&[number]).into_iter().collect()).collect();

@@ -3,7 +3,7 @@
 //! Must agree with: `AlterRoleStatement`, `CassandraRoleManager.alterRole`.
 
 use super::options::Options;
-use super::{RoleRequest, void_answer, unauthorized};
+use super::{RoleRequest, unauthorized, void_answer};
 use crate::ast::{AlterRole, Permission};
 use crate::auth::{Access, Resource};
 use crate::coordinator::Coordinator;

@@ -3,7 +3,7 @@
 //! Must agree with: `CreateRoleStatement`, `CassandraRoleManager.createRole`.
 
 use super::options::Options;
-use super::{RoleRequest, void_answer, store, unauthorized};
+use super::{RoleRequest, store, unauthorized, void_answer};
 use crate::ast::{CreateRole, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;

@@ -3,7 +3,7 @@
 //! Must agree with: `DropRoleStatement`, `CassandraRoleManager.dropRole`,
 //! `CassandraAuthorizer.{revokeAllFrom,revokeAllOn}`.
 
-use super::{RoleRequest, void_answer, store, unauthorized};
+use super::{RoleRequest, store, unauthorized, void_answer};
 use crate::ast::{DropRole, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;

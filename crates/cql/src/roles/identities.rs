@@ -2,7 +2,7 @@
 //!
 //! Must agree with: `AddIdentityStatement`, `DropIdentityStatement`.
 
-use super::{RoleRequest, void_answer, unauthorized};
+use super::{RoleRequest, unauthorized, void_answer};
 use crate::ast::{AddIdentity, DropIdentity, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;

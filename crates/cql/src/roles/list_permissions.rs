@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use types::CqlType;
 
-use super::{RoleRequest, Listing, void_answer, unauthorized};
+use super::{Listing, RoleRequest, unauthorized, void_answer};
 use crate::ast::{ListPermissions, Permission};
 use crate::auth::{self, Access, PermissionSet, Resource, exists};
 use crate::coordinator::Coordinator;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use types::CqlType;
 
-use super::{RoleRequest, Listing, void_answer, unauthorized};
+use super::{Listing, RoleRequest, unauthorized, void_answer};
 use crate::ast::{ListRoles, Permission};
 use crate::auth::Resource;
 use crate::coordinator::Coordinator;

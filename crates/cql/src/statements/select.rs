@@ -3,9 +3,9 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.SelectStatement` and `service.pager`.
 
+mod ann;
 mod command_text;
 mod group_by;
-mod ann;
 mod page;
 mod plan;
 mod replica_groups;
@@ -19,8 +19,8 @@ use rows::{ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadComman
 use schema::{ColumnId, Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
-pub(crate) use group_by::GroupBy;
 pub(crate) use ann::AnnOrdering;
+pub(crate) use group_by::GroupBy;
 pub(crate) use plan::prepare;
 pub use replica_groups::group_values;
 
@@ -38,7 +38,7 @@ use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
 use crate::terms::Term;
 use crate::values::BoundValue;
-use page::{PageInput, Page};
+use page::{Page, PageInput};
 use sizes::PageSizeCheck;
 
 /// A prepared SELECT.

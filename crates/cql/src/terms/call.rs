@@ -110,7 +110,11 @@ pub(super) fn prepare(
     prepared
 }
 
-fn prepare_known(context: &mut PrepareContext<'_>, term: &ast::Term<'_>, receiver: &Receiver) -> Result<Term, CqlError> {
+fn prepare_known(
+    context: &mut PrepareContext<'_>,
+    term: &ast::Term<'_>,
+    receiver: &Receiver,
+) -> Result<Term, CqlError> {
     let Some(call) = Call::of(term) else { return Err(CqlError::Server("a term is no call".into())) };
     let Some(chosen) = function(context, term, Some(&receiver.ty))? else {
         return Err(CqlError::invalid(format!("Unknown function {} called", call.shown())));

@@ -195,7 +195,7 @@ fn fields_of_a_wide_user_type_are_looked_up() {
     ];
     let found = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(found.ends_with("7 | 29999"), "{found}");
-    let times = vec!["writetime(u)"; 10].join(", ");
+    let times = ["writetime(u)"; 10].join(", ");
     let update = "UPDATE t USING TIMESTAMP 5 SET u = {f00001: 1, f00003: 3} WHERE k = 2";
     let found = rows_of(&node, &[update, &format!("SELECT {times}, writetime(u.f00003) FROM t WHERE k = 2")]);
     // the last field is f00000

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use rows::{
     ColumnFilter, DeletionTime, Mutation, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, Row, WantedRows, Unfiltered,
+    ReadError, Row, Unfiltered, WantedRows,
 };
 use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;

@@ -101,7 +101,8 @@ fn rewrite(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
         CqlType::Set { element, .. } => {
             let mut elements = split_list(value)?;
             rewrite_all(element, &mut elements)?;
-            let entries = merge_equal_keys(element, elements.into_iter().map(|element| (element, Bytes::new())).collect());
+            let entries =
+                merge_equal_keys(element, elements.into_iter().map(|element| (element, Bytes::new())).collect());
             let elements: Vec<Bytes> = entries.into_iter().map(|(element, _)| element).collect();
             return Ok(pack_list(&elements));
         }

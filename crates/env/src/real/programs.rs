@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::programs::{ProgramOutcome, PROGRAM_OUTPUT_MAX, Programs};
+use crate::programs::{PROGRAM_OUTPUT_MAX, ProgramOutcome, Programs};
 
 /// Time between two looks at whether a program has ended. The first look comes after a hundredth
 /// of it.

@@ -18,8 +18,8 @@ use crate::sync::{Condvar, Mutex};
 use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
     ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
-    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFutureFactory, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step,
-    Tasks, Wake, WakeTarget,
+    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFutureFactory, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX,
+    Step, Tasks, Wake, WakeTarget,
 };
 
 /// How long a thread of the blocking pool waits for a job before it ends.

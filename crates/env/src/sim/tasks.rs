@@ -15,7 +15,8 @@ use super::clock::SimClock;
 use super::lock;
 use super::trace::Trace;
 use crate::{
-    BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, LocalFutureFactory, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
+    BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, LocalFutureFactory, Next, Part, QueueFull, Step, Tasks, Wake,
+    WakeTarget,
 };
 
 /// The error number of a system that has no thread left.

@@ -3,9 +3,9 @@
 use super::{Compiler, Result, Returns, Typed, mismatch};
 use crate::ast::{Expr, Kind, LambdaBody, TypeName};
 use crate::class::{BOOLEAN, INT, JavaClass, LONG, Prim, Type};
+use crate::compile_error::{CompileError, Place};
 use crate::machine::code::{Cmp, ExprCode, Lambda, Op, Program, StmtCode};
 use crate::machine::{Machine, Value, convert};
-use crate::compile_error::{Place, CompileError};
 
 /// Steps and bytes for the constants of a body.
 const CONSTANT_STEPS: u64 = 10_000;
@@ -67,7 +67,10 @@ impl Compiler {
                     (None, None) => Type::Null,
                 };
                 let Type::Array(element) = &ty else {
-                    return Err(CompileError::new(place, format!("Type mismatch: cannot convert from an array to {ty}")));
+                    return Err(CompileError::new(
+                        place,
+                        format!("Type mismatch: cannot convert from an array to {ty}"),
+                    ));
                 };
                 let mut values = Vec::new();
                 for item in items {
@@ -252,8 +255,9 @@ impl Compiler {
         }
         let typed = self.expression(of, None)?;
         let shown = typed.ty.clone();
-        let wrong =
-            || CompileError::new(place, format!("The operator {operator} is undefined for the argument type(s) {shown}"));
+        let wrong = || {
+            CompileError::new(place, format!("The operator {operator} is undefined for the argument type(s) {shown}"))
+        };
         let constant = typed.constant.is_some();
         let made = match operator {
             "!" => {
@@ -324,7 +328,10 @@ impl Compiler {
                     return Err(wrong());
                 }
                 let operands = Box::new((left.ex, right.ex));
-                return Ok(Typed::new(if operator == "&&" { ExprCode::And(operands) } else { ExprCode::Or(operands) }, BOOLEAN));
+                return Ok(Typed::new(
+                    if operator == "&&" { ExprCode::And(operands) } else { ExprCode::Or(operands) },
+                    BOOLEAN,
+                ));
             }
             "==" | "!=" => {
                 let references = left.ty.is_reference() && right.ty.is_reference();
@@ -539,7 +546,9 @@ impl Compiler {
                     let open = self.unboxed(typed);
                     Ok(self.converted(open, *to))
                 }
-                None if Type::of(to.boxed()).is_subtype(from) => Ok(Typed::new(ExprCode::Unbox(*to, Box::new(typed.ex)), ty)),
+                None if Type::of(to.boxed()).is_subtype(from) => {
+                    Ok(Typed::new(ExprCode::Unbox(*to, Box::new(typed.ex)), ty))
+                }
                 _ => Err(wrong()),
             },
             (from, to) if from.is_subtype(to) => Ok(Typed { ty: ty.clone(), ..typed }),
@@ -558,7 +567,10 @@ impl Compiler {
         place: Place,
     ) -> Result<(ExprCode, Type)> {
         if parameters.len() != types.len() {
-            return Err(CompileError::new(place, "Lambda expression's signature does not match the functional interface"));
+            return Err(CompileError::new(
+                place,
+                "Lambda expression's signature does not match the functional interface",
+            ));
         }
         self.captures.push(Vec::new());
         let mark = self.variables.len();
@@ -597,7 +609,10 @@ impl Compiler {
                     _ => Type::Void,
                 };
                 if completes && returned != Type::Void {
-                    return Err(CompileError::new(place, format!("This method must return a result of type {returned}")));
+                    return Err(CompileError::new(
+                        place,
+                        format!("This method must return a result of type {returned}"),
+                    ));
                 }
                 (code, returned)
             }
@@ -699,8 +714,12 @@ fn constant_of(class: JavaClass, name: &str) -> Option<Typed> {
         (JavaClass::Float, "NEGATIVE_INFINITY") => known(Value::Float(f32::NEG_INFINITY), Prim::Float),
         (JavaClass::Math | JavaClass::StrictMath, "PI") => known(Value::Double(std::f64::consts::PI), Prim::Double),
         (JavaClass::Math | JavaClass::StrictMath, "E") => known(Value::Double(std::f64::consts::E), Prim::Double),
-        (JavaClass::Boolean, "TRUE") => Some(Typed::new(ExprCode::Const(Value::Bool(true)), Type::of(JavaClass::Boolean))),
-        (JavaClass::Boolean, "FALSE") => Some(Typed::new(ExprCode::Const(Value::Bool(false)), Type::of(JavaClass::Boolean))),
+        (JavaClass::Boolean, "TRUE") => {
+            Some(Typed::new(ExprCode::Const(Value::Bool(true)), Type::of(JavaClass::Boolean)))
+        }
+        (JavaClass::Boolean, "FALSE") => {
+            Some(Typed::new(ExprCode::Const(Value::Bool(false)), Type::of(JavaClass::Boolean)))
+        }
         (JavaClass::BigInteger, "ZERO") => object(0),
         (JavaClass::BigInteger, "ONE") => object(1),
         (JavaClass::BigInteger, "TWO") => object(2),

@@ -3,9 +3,9 @@
 use super::{Compiler, Result, Typed};
 use crate::ast::{Expr, Kind, LambdaBody, TypeName};
 use crate::class::{JavaClass, Type};
+use crate::compile_error::{CompileError, Place};
 use crate::library::{LIBRARY, Method};
 use crate::machine::code::ExprCode;
-use crate::compile_error::{Place, CompileError};
 
 /// Type variables of a signature.
 const VARIABLES: usize = 7;
@@ -300,7 +300,12 @@ impl Compiler {
     }
 
     /// `T::name` as the lambda that it stands for.
-    pub(super) fn reference(&mut self, expression: &Expr, types: &[Type], result: Option<Type>) -> Result<(ExprCode, Type)> {
+    pub(super) fn reference(
+        &mut self,
+        expression: &Expr,
+        types: &[Type],
+        result: Option<Type>,
+    ) -> Result<(ExprCode, Type)> {
         let Kind::Reference(target, name) = &expression.kind else {
             return Err(CompileError::new(expression.place, "a reference to a method is expected"));
         };

@@ -3,9 +3,9 @@
 use super::{Compiler, Result, Returns, Target, Typed, mismatch};
 use crate::ast::{Catch, Declarator, Expr, Group, Kind, Stmt, StmtKind, TypeName};
 use crate::class::{BOOLEAN, JavaClass, Prim, Type};
+use crate::compile_error::{CompileError, Place};
 use crate::machine::code::{ExprCode, StmtCode};
 use crate::machine::{SWITCH, Value, convert, zero};
-use crate::compile_error::{Place, CompileError};
 
 /// Code, and whether it can complete normally.
 type WithCompletion<T> = Result<(T, bool)>;
@@ -185,7 +185,10 @@ impl Compiler {
                 };
                 let typed = self.expression(value, None)?;
                 if typed.ty == Type::Null {
-                    return Err(CompileError::new(*place, "Cannot infer type for local variable initialized to 'null'"));
+                    return Err(CompileError::new(
+                        *place,
+                        "Cannot infer type for local variable initialized to 'null'",
+                    ));
                 }
                 let slot = self.declare(name, typed.ty, *place)?;
                 code.push(StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(typed.ex))));
@@ -254,7 +257,9 @@ impl Compiler {
         self.leave(mark);
         let code = match own == wanted {
             true => code,
-            false => Box::new(StmtCode::Block(vec![StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(widened))), *code])),
+            false => {
+                Box::new(StmtCode::Block(vec![StmtCode::Expr(ExprCode::SetLocal(slot, Box::new(widened))), *code]))
+            }
         };
         Ok((StmtCode::Each(slot, unboxed, typed.ex, code, number), true))
     }

@@ -64,12 +64,21 @@ impl Machine<'_> {
                 Value::Null => self.null_pointer(),
                 thrown => Err(Stop::Throw(thrown)),
             },
-            StmtCode::Switch(value, constants, texts, other, body) => self.switch(value, constants, texts, *other, body),
+            StmtCode::Switch(value, constants, texts, other, body) => {
+                self.switch(value, constants, texts, *other, body)
+            }
             StmtCode::Try(body, catches, last) => self.run_try(body, catches, last.as_deref()),
         }
     }
 
-    fn run_loop(&mut self, condition: Option<&ExprCode>, body: &StmtCode, updates: &[ExprCode], first: bool, label: Label) -> Result<Flow> {
+    fn run_loop(
+        &mut self,
+        condition: Option<&ExprCode>,
+        body: &StmtCode,
+        updates: &[ExprCode],
+        first: bool,
+        label: Label,
+    ) -> Result<Flow> {
         let mut checked = !first;
         loop {
             self.step(1)?;
@@ -92,7 +101,14 @@ impl Machine<'_> {
         }
     }
 
-    fn run_for_each(&mut self, slot: u16, to: Option<Prim>, items: &ExprCode, body: &StmtCode, label: Label) -> Result<Flow> {
+    fn run_for_each(
+        &mut self,
+        slot: u16,
+        to: Option<Prim>,
+        items: &ExprCode,
+        body: &StmtCode,
+        label: Label,
+    ) -> Result<Flow> {
         let source = self.value(items)?;
         let is_array = matches!(self.peek(source), Some(Object::Array(..)));
         let is_list = matches!(self.peek(source), Some(Object::List(_)));

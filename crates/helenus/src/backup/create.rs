@@ -9,7 +9,7 @@ use admin::verbs::{
     SnapshotRequest,
 };
 use backup::NodeTable;
-use backup::create::{Summary, Request};
+use backup::create::{Request, Summary};
 use backup::manifest::{Keyspace, NodeIdentity};
 use clap::Args;
 use env::Env;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backup::load::{Summary, GcGracePolicy, Request};
+use backup::load::{GcGracePolicy, Request, Summary};
 use bulk::{Options, Throttle, Watch};
 use clap::{Args, ValueEnum};
 use env::Env;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backup::restore::{Summary, PointInTime, Request};
+use backup::restore::{PointInTime, Request, Summary};
 use clap::Args;
 use env::Env;
 

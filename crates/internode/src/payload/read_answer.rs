@@ -26,8 +26,8 @@ use rows::selection::{SelectedFrom, SelectedStream};
 use rows::{BuildError, PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
 use schema::TableMetadata;
 
+use super::buffered_rows::{BufferedRows, RowBuffer};
 use super::digest::Digester;
-use super::buffered_rows::{RowBuffer, BufferedRows};
 use super::partitions::{PartitionForm, PartitionsWriter};
 use super::read_request::ReadRequest;
 use super::read_response::ReadResponse;

@@ -154,7 +154,9 @@ fn two_nodes_with_one_host_id_find_each_other_out() {
     let (one, two) = (address(&world, 1), address(&world, 2));
     assert!(with(&all[1], &|gossip| duplicate_host_id(gossip, two).is_some()));
     assert!(with(&all[2], &|gossip| duplicate_host_id(gossip, one).is_some()));
-    assert!(with(&all[0], &|gossip| duplicate_host_id(gossip, one).is_none() && duplicate_host_id(gossip, two).is_none()));
+    assert!(
+        with(&all[0], &|gossip| duplicate_host_id(gossip, one).is_none() && duplicate_host_id(gossip, two).is_none())
+    );
     let started = |gossip: &Gossip, of| gossip.state(of).map(|state| state.generation);
     assert!(with(&all[0], &|gossip| started(gossip, two) > started(gossip, one)));
 }

@@ -18,7 +18,7 @@ use protocol::wire::Text;
 use protocol::{Compression, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 use transport::{Output, Received};
 
-use super::{ReplyTarget, NativeSession};
+use super::{NativeSession, ReplyTarget};
 use crate::authenticator::AuthOutcome;
 use crate::details::Stage;
 use crate::handler::{ConnectionInfo, RequestHandler};

@@ -178,7 +178,8 @@ impl<'g> Loads<'g> {
         let mut changes: SmallVec<[(Unit, f64); 8]> = SmallVec::new();
         let mut of_tokens = 0.0;
         let mut change = |unit: Unit, before: f64, after: f64| {
-            of_tokens += (self.squared_deviation(after) - self.squared_deviation(before)) / (self.tokens[unit] * self.tokens[unit]);
+            of_tokens += (self.squared_deviation(after) - self.squared_deviation(before))
+                / (self.tokens[unit] * self.tokens[unit]);
             match changes.iter_mut().find(|(known, _)| *known == unit) {
                 Some((_, difference)) => *difference += after - before,
                 None => changes.push((unit, after - before)),

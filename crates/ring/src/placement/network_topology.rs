@@ -70,8 +70,10 @@ impl<'a> NetworkTopology<'a> {
     /// The strategy over these endpoints. `members` are the endpoints that count for the size of
     /// data centers and racks.
     pub fn new(endpoints: &'a [Endpoint], members: &[EndpointId], factors: &'a BTreeMap<String, u32>) -> Self {
-        let centers =
-            factors.iter().filter_map(|(name, factor)| DataCenterReplicas::new(name, *factor, members, endpoints)).collect();
+        let centers = factors
+            .iter()
+            .filter_map(|(name, factor)| DataCenterReplicas::new(name, *factor, members, endpoints))
+            .collect();
         Self { endpoints, centers }
     }
 

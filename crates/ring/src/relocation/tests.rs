@@ -260,7 +260,8 @@ fn a_rebuild_fetches_what_a_node_has_from_the_others() {
                 continue;
             }
             for within in [Ranges::new(), vec![(from, to)]] {
-                let fetches = ring.rebuild_fetches(&placement, who, &within, SourceChoice::NEAREST).expect("not strict");
+                let fetches =
+                    ring.rebuild_fetches(&placement, who, &within, SourceChoice::NEAREST).expect("not strict");
                 for token in samples(&ring, &ring).into_iter().chain([from, to, Token(from.0 + 1), Token(to.0 + 1)]) {
                     let natural = placement.natural(token);
                     let is_wanted = within.is_empty() || contains((from, to), token);

@@ -319,7 +319,9 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
             assert!(matches!(cut, Err(CodecError::Truncated) | Ok((None, 1))));
             let mut shown = Shown::default();
             let of_cut = show_encoded_row(&bytes.slice(..length), 1, &from, &mut shown);
-            assert!(matches!(of_cut, Err(CodecError::Truncated) | Ok((ShowOutcome::NotShown, 1))) && shown.row.is_none());
+            assert!(
+                matches!(of_cut, Err(CodecError::Truncated) | Ok((ShowOutcome::NotShown, 1))) && shown.row.is_none()
+            );
         }
         let (encoded, end) = get_encoded_row(&bytes, 1, &from).expect("sound bytes");
         copied.push(encoded.is_some());

@@ -468,7 +468,8 @@ fn read_mask(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Resu
             }
         });
     }
-    let (keyspace, function) = (row.required("function_keyspace", read_text)?, row.required("function_name", read_text)?);
+    let (keyspace, function) =
+        (row.required("function_keyspace", read_text)?, row.required("function_name", read_text)?);
     Ok(ColumnMask { keyspace, function, argument_types, arguments })
 }
 

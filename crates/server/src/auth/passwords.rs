@@ -46,7 +46,9 @@ impl Passwords {
     /// The hash of a password, as `system_auth.roles` holds it. Err: too many wait.
     pub async fn hash(&self, password: String) -> Result<String, String> {
         let salt = self.salt();
-        self.run_in_slot(move || hashed(&password, salt)).await?.ok_or_else(|| "The password cannot be hashed".to_owned())
+        self.run_in_slot(move || hashed(&password, salt))
+            .await?
+            .ok_or_else(|| "The password cannot be hashed".to_owned())
     }
 
     /// Hashes a password on this thread. None: it could not be hashed.

@@ -21,7 +21,7 @@ use types::Consistency;
 
 use super::cache::{Cache, CacheLookup, Timed};
 use super::load::{self, AuthRows, KEYSPACE, TABLES};
-use super::renewal::{self, RenewedCache, Renewal};
+use super::renewal::{self, Renewal, RenewedCache};
 use crate::errors;
 
 /// Rows of a table of `system_auth` that one statement may need at once. LIST ROLES, LIST USERS and
@@ -81,7 +81,8 @@ impl RingRoles {
     /// The roles and permissions of a user with all that he inherits, and until when they may be
     /// used.
     pub async fn user(&self, user: &str) -> Result<Timed<Roles>, UnknownPermissions> {
-        let of_permissions = |error| UnknownPermissions(format!("Unable to perform authorization of permissions: {error}"));
+        let of_permissions =
+            |error| UnknownPermissions(format!("Unable to perform authorization of permissions: {error}"));
         let (known, mut until) = self.inherited(user).await.map_err(|error| {
             of_permissions(format!("Unable to perform authorization of super-user permission: {error}"))
         })?;
@@ -258,7 +259,9 @@ impl RingRoles {
             RenewedCache::Roles => self.load_into(&self.roles, key, self.load_inherited(key)).await.map(drop),
             RenewedCache::Credentials => self.load_credentials(key).await.map(drop),
             RenewedCache::Permissions => self.renew_permissions(key).await,
-            RenewedCache::Datacenters => self.load_into(&self.datacenters, key, self.load_datacenters(key)).await.map(drop),
+            RenewedCache::Datacenters => {
+                self.load_into(&self.datacenters, key, self.load_datacenters(key)).await.map(drop)
+            }
         };
         if let Err(error) = renewed {
             tracing::debug!(role = key, ?of, %error, "an entry of the caches of system_auth could not be read again");

@@ -101,7 +101,8 @@ fn client() -> Connector {
 fn new_connections_use_files_that_have_changed() {
     let machine = Machine::new();
     machine.write("node.pem", NODE);
-    let services = machine::start(&machine.env, EngineOptions::with_small_budgets(Path::new(DATA)), 1, Timeouts::default());
+    let services =
+        machine::start(&machine.env, EngineOptions::with_small_budgets(Path::new(DATA)), 1, Timeouts::default());
     let (tls, watched) = client_encryption::open(&machine.env, KEY, &of_clients()).expect("good files");
     assert!(follow(&services.certificates, &services.node.env).is_none(), "there is nothing to look at yet");
     services.certificates.watch(watched);

@@ -116,7 +116,8 @@ fn paths_are_absolute() {
 #[test]
 fn directories_beside_the_log_are_relative_to_that_of_the_node() {
     let places = |sets: &[&str]| {
-        let AuxiliaryDirectories { hints, saved_caches, cdc_raw } = recognised(Path::new("/node"), sets, false).unwrap().auxiliary;
+        let AuxiliaryDirectories { hints, saved_caches, cdc_raw } =
+            recognised(Path::new("/node"), sets, false).unwrap().auxiliary;
         [hints, saved_caches, cdc_raw].map(|place| place.display().to_string())
     };
     assert_eq!(places(&["commitlog_directory=/log/c"]), ["/log/hints", "/log/saved_caches", "/log/cdc_raw"]);

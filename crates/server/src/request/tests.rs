@@ -58,7 +58,8 @@ impl Machine {
     fn with(change: impl FnOnce(&mut Services)) -> Self {
         let sim = Sim::new(1);
         let env = sim.env();
-        let mut services = machine::start(&env, EngineOptions::with_small_budgets(Path::new(DATA)), 1, Timeouts::default());
+        let mut services =
+            machine::start(&env, EngineOptions::with_small_budgets(Path::new(DATA)), 1, Timeouts::default());
         let slow = SlowLog::new(Some(Duration::ZERO));
         let owned = Arc::get_mut(&mut services).expect("no task of a node alone keeps its services");
         owned.slow = slow;

@@ -25,7 +25,12 @@ pub(super) struct VirtualPartitions {
 
 /// The rows that a command asks for, of all rows of its table. `now`: microseconds since 1970.
 /// `newest_first`: partitions in reversed order.
-pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_first: bool, now: i64) -> VirtualPartitions {
+pub(super) fn partitions(
+    command: &ReadCommand,
+    rows: Vec<VirtualRow>,
+    newest_first: bool,
+    now: i64,
+) -> VirtualPartitions {
     let table = &command.table;
     let ty = &table.partition_key_type;
     let order = |a: &[u8], b: &[u8]| if newest_first { types::compare(ty, b, a) } else { types::compare(ty, a, b) };

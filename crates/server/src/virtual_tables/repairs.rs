@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::repair::Tokens;
 use cluster::repair::options::{Parallelism, RepairOptions};
-use cluster::repair::records::{RecordState, End, Record, Step, Subject};
+use cluster::repair::records::{End, Record, RecordState, Step, Subject};
 use internode::payload::repair::Preview;
 
 use super::VirtualTable;
@@ -21,7 +21,11 @@ pub(super) const TABLES: &[VirtualTable] = &[
     VirtualTable::of_views("repairs", commands),
 ];
 
-fn rows(services: &Services, subject: Subject, row: fn(&Record, &RecordState, VirtualRow) -> VirtualRow) -> Vec<VirtualRow> {
+fn rows(
+    services: &Services,
+    subject: Subject,
+    row: fn(&Record, &RecordState, VirtualRow) -> VirtualRow,
+) -> Vec<VirtualRow> {
     let now = services.node.env.clock.now_micros() / 1000;
     let of_record = |record: &std::sync::Arc<Record>| {
         let state = record.state();

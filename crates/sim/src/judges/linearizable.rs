@@ -39,7 +39,9 @@ fn check_key(mut operations: Vec<Operation>) -> Option<Finding> {
     operations.sort_by_key(|one| (one.asked, one.heard));
     let what = match search(&operations) {
         SearchResult::Found => return None,
-        SearchResult::None { farthest } => format!("no order explains key {}, not behind\n{farthest}", operations[0].key),
+        SearchResult::None { farthest } => {
+            format!("no order explains key {}, not behind\n{farthest}", operations[0].key)
+        }
         SearchResult::GivenUp => format!("key {}: more than {STATES_MAX} states", operations[0].key),
     };
     Some(Finding { judge: "linearizable", what })

@@ -28,7 +28,7 @@ pub(super) fn schema_versions(stage: &RunningNodes<'_>) -> Vec<[u8; 16]> {
 pub(super) fn views(stage: &RunningNodes<'_>) -> Vec<(String, View)> {
     let view = |node: &std::sync::Arc<cluster::Node>| {
         let ring = node.ring();
-        let facts = |known: gossip::Known| {
+        let facts = |known: gossip::KnownEndpoint| {
             let of_state = |(state, value): (ApplicationState, internode::payload::gossip::VersionedValue)| {
                 (format!("{state:?}"), value.value)
             };

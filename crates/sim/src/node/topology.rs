@@ -299,7 +299,12 @@ impl ChangingRing<'_> {
 
     /// Has a node carry out `act` while the run goes on, and strikes meanwhile; nodes that died
     /// are started again. True: it was carried out.
-    fn ask<F>(&mut self, machine: usize, hit: Option<PlannedDeath>, act: impl FnOnce(Arc<Node>) -> F + Send + 'static) -> bool
+    fn ask<F>(
+        &mut self,
+        machine: usize,
+        hit: Option<PlannedDeath>,
+        act: impl FnOnce(Arc<Node>) -> F + Send + 'static,
+    ) -> bool
     where
         F: Future<Output = Result<(), OperationError>> + 'static,
     {

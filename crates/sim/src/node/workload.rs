@@ -148,7 +148,13 @@ pub(super) fn prepare(world: &World, seen: &Observations) {
 }
 
 /// Starts all clients; each works until `end` on the timeline.
-pub(super) fn start_all(world: &World, machines: usize, seen: &Observations, end: Duration, careless: Option<ClientDefect>) {
+pub(super) fn start_all(
+    world: &World,
+    machines: usize,
+    seen: &Observations,
+    end: Duration,
+    careless: Option<ClientDefect>,
+) {
     for number in 0..machines * PER_MACHINE {
         let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
         let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(end);
@@ -225,7 +231,13 @@ const WRITES_WITHOUT_A_NODE: u64 = 6;
 
 /// Writes and deletes rows at ONE while a node is cut off. `rows`: the rows that have to be there
 /// in the end.
-pub(super) fn write_without_a_node(world: &World, seen: &Observations, cut_off: usize, keys: u64, rows: &mut BTreeMap<i64, i64>) {
+pub(super) fn write_without_a_node(
+    world: &World,
+    seen: &Observations,
+    cut_off: usize,
+    keys: u64,
+    rows: &mut BTreeMap<i64, i64>,
+) {
     let server = (cut_off + 1) % seen.layout.servers;
     let mut statements = Vec::new();
     for _ in 0..WRITES_WITHOUT_A_NODE {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{
-    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, ShowOutcome, RowVisitor, decode_static_row,
+    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, RowVisitor, ShowOutcome, decode_static_row,
     decode_unfiltered, encode_marker, encode_row, find_starts, get_deletion_time, get_encoded_row, pass_rows_before,
     peek_unfiltered, show_encoded_row,
 };

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic;
 
 use rows::codec::{
-    CodecError, Decoded, Header, ShowOutcome, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
-    get_encoded_row, pass_rows_before, peek_tombstone, peek_unfiltered, show_encoded_row,
+    CodecError, Decoded, Header, Peeked, RowVisitor, ShowOutcome, decode_static_row, decode_unfiltered,
+    get_deletion_time, get_encoded_row, pass_rows_before, peek_tombstone, peek_unfiltered, show_encoded_row,
 };
 use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Shown, Slices, Unfiltered};
 use stdx::Cursor;

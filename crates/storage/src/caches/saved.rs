@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn what_is_saved_is_read_and_nothing_else() {
         let chunks = vec![
-            HotEntries { chunks: vec![0, 1, 7, 100_000], ..HotEntries::of(TableId([1; 16]), "t-01/da-3-bti".to_owned()) },
+            HotEntries {
+                chunks: vec![0, 1, 7, 100_000],
+                ..HotEntries::of(TableId([1; 16]), "t-01/da-3-bti".to_owned())
+            },
             HotEntries { chunks: vec![5], ..HotEntries::of(TableId([2; 16]), ".i/da-4-bti".to_owned()) },
         ];
         let keys = vec![HotEntries {

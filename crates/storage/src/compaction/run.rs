@@ -12,20 +12,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rows::old_cells::OldCellsPurgeStream;
 use rows::codec::{EncodingStats, Header};
-use rows::merge::MergeCounts;
-use rows::purge::PurgeStream;
 use rows::garbage_skipping::GarbageSkippingStream;
+use rows::merge::MergeCounts;
+use rows::old_cells::OldCellsPurgeStream;
+use rows::purge::PurgeStream;
 use rows::{MaybeEncoded, MergeStream, PartitionHead, PartitionStream, ReadContext, ReadError, ReadMode, Unfiltered};
 use schema::TableMetadata;
 use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
-use super::owned_ranges::OwnedRangesStream;
-use super::meter::{Meter, StreamProgress};
-use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::disk_space;
+use super::meter::{Meter, StreamProgress};
+use super::owned_ranges::OwnedRangesStream;
+use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::shadow_sources;
 use super::task::{Outcome, Task, Written};
 use crate::commitlog::LogPosition;

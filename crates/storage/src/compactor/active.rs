@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::commitlog::{LogPosition, WaitDurable};
 use crate::compaction::choice::{note_failure, suspect, unmark};
-use crate::compaction::rewrite_statistics::{StatisticsRewrite, StatisticsChange};
+use crate::compaction::rewrite_statistics::{StatisticsChange, StatisticsRewrite};
 use crate::compaction::run::Merge;
 use crate::compaction::task::{Start, Task};
 use crate::engine::Engine;

@@ -20,8 +20,8 @@
 
 pub(crate) mod build;
 pub(crate) mod components;
-pub(crate) mod guard;
 pub(crate) mod components_builder;
+pub(crate) mod guard;
 pub(crate) mod nearest;
 pub(crate) mod scanned;
 pub(crate) mod search;

@@ -121,7 +121,12 @@ impl IndexBuilder {
 /// Asks for indexes of a table to be made again, because SSTables came whose rows they do not
 /// have.
 /// `held`: kept builds from noting the indexes as complete while the SSTables came.
-pub(crate) fn request_rebuild(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>], held: Option<Held<'_>>) {
+pub(crate) fn request_rebuild(
+    engine: &Engine,
+    base: &Arc<TableStore>,
+    indexes: &[Arc<IndexStore>],
+    held: Option<Held<'_>>,
+) {
     // No build notes an index to be complete while another build of it waits. No build begins
     // before the note is taken away: it could have ended before that, and its own note would be
     // taken away. The index would be made once more at the next start, and answer no query until

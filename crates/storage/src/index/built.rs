@@ -75,9 +75,13 @@ pub(super) fn lock_schema_changes(engine: &Engine) -> MutexGuard<'_, ()> {
 }
 
 /// Notes that indexes of a table lack the rows of SSTables that are about to come. Until they are
-/// made again ([`super::build::request_rebuild`]) they are not complete, also after a crash, once the
-/// note is durable. Queries go on.
-pub(crate) fn mark_incomplete(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
+/// made again ([`super::build::request_rebuild`]) they are not complete, also after a crash, once
+/// the note is durable. Queries go on.
+pub(crate) fn mark_incomplete(
+    engine: &Engine,
+    base: &TableStore,
+    indexes: &[Arc<IndexStore>],
+) -> Result<(), StorageError> {
     let keyspace = &base.table().keyspace;
     indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))
 }

@@ -23,9 +23,9 @@ use sstable::SSTable;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
-use crate::table::prefills::PrefillGuard;
 use crate::table::entries::{self, Change, Entry};
 use crate::table::indexes::IndexStore;
+use crate::table::prefills::PrefillGuard;
 
 /// Most rows and markers of a slice of work, between two looks at the memory of memtables.
 const SLICE_ROWS: usize = 1024;

@@ -140,7 +140,11 @@ fn selected<'a>(base: &TableStore, command: &'a ReadCommand) -> Result<(Arc<Inde
 }
 
 /// The partition of a value in the hidden table, and the read of it for a command.
-fn hidden_table_read(definition: &IndexDefinition, search: &IndexSearch, command: &ReadCommand) -> (DecoratedKey, ReadCommand) {
+fn hidden_table_read(
+    definition: &IndexDefinition,
+    search: &IndexSearch,
+    command: &ReadCommand,
+) -> (DecoratedKey, ReadCommand) {
     let value = definition.table.decorate(search.value.clone());
     let hidden = ReadCommand {
         table: Arc::clone(&definition.table),

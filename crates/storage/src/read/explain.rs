@@ -315,8 +315,10 @@ impl Observation {
                 None
             }
         };
-        let grace =
-            GracePeriod { now: command.now, seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0) };
+        let grace = GracePeriod {
+            now: command.now,
+            seconds: u32::try_from(command.table.params.gc_grace_seconds).unwrap_or(0),
+        };
         let mut observer = SourceObserver { store, observation: self.clone(), number, grace };
         read_with_observer(store, command, context, &mut observer)
     }

@@ -19,7 +19,7 @@ use sstable::KEY_LENGTH_MAX;
 use types::Token;
 
 use super::Recovery;
-use super::round::{ShardRecords, Round};
+use super::round::{Round, ShardRecords};
 use super::table_replay::{self, TableReplay};
 use crate::commitlog::progress::ReplayReporter;
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};

@@ -13,7 +13,7 @@ use types::DecoratedKey;
 use crate::error::StorageError;
 use crate::strategy::kind::Kind;
 use crate::strategy::output::Output;
-use crate::table::{UnreadableSSTable, TableStore};
+use crate::table::{TableStore, UnreadableSSTable};
 use crate::token_ranges::TokenRanges;
 use sstable::SSTable;
 
@@ -52,7 +52,15 @@ pub struct AnticompactedRanges {
 impl Operation {
     /// An operation for all SSTables of a table.
     pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
-        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default(), kept: None, anticompacted: None }
+        Self {
+            kind,
+            work,
+            jobs,
+            select: Box::new(|_| true),
+            graceless: Arc::default(),
+            kept: None,
+            anticompacted: None,
+        }
     }
 }
 
@@ -225,7 +233,16 @@ impl Compactor {
         queue.last_id += 1;
         let (id, store) = (queue.last_id, Arc::clone(store));
         let lines = Vec::new();
-        queue.operations.push(QueuedOperation { id, store, operation, items: None, running: 0, failure: None, lines, done });
+        queue.operations.push(QueuedOperation {
+            id,
+            store,
+            operation,
+            items: None,
+            running: 0,
+            failure: None,
+            lines,
+            done,
+        });
         drop(queue);
         self.wake();
     }

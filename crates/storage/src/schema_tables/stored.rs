@@ -7,8 +7,8 @@ use bytes::Bytes;
 use rows::{ColumnData, DeletionTime, Liveness, Mutation, PartitionStream, PartitionUpdate, ReadError, Row, Slice};
 use rows::{Unfiltered, range_tombstones};
 use schema::TableMetadata;
-use schema::system_schema::{SchemaRow, SchemaTable};
 use schema::system::is_local_keyspace;
+use schema::system_schema::{SchemaRow, SchemaTable};
 use types::DecoratedKey;
 
 use super::version::SchemaDigest;

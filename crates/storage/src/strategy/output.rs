@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_sstable_ends_early_once_a_compaction() {
-        let _switched = env::rare::begin(1, env::rare::Wanted::All);
+        let _switched = env::rare::begin(1, env::rare::EventChoice::All);
         for output in [Output::One { level: 0 }, Output::Sized { level: 1, size_max: 20_000 * MIB }] {
             let counts: Vec<usize> = (0..100).map(|_| written(output, 1_000).len()).collect();
             let early = counts.iter().filter(|count| **count == 2).count();

@@ -153,6 +153,10 @@ mod tests {
             step(&mut cuts);
             assert_eq!(cuts.truncation_effect(TruncationEpoch(3)), expected, "step {at}");
         }
-        assert_eq!(cuts.truncation_effect(TruncationEpoch(6)), TruncationEffect::Nothing, "rows from behind the last truncation");
+        assert_eq!(
+            cuts.truncation_effect(TruncationEpoch(6)),
+            TruncationEffect::Nothing,
+            "rows from behind the last truncation"
+        );
     }
 }

@@ -53,7 +53,8 @@ impl Node {
     fn new(seed: u64, caching: u64, change: impl FnOnce(&mut EngineOptions)) -> Self {
         let sim = Sim::new(seed);
         let dice = sim.dice();
-        let mut options = EngineOptions { memtable_bytes: 64 << 20, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
+        let mut options =
+            EngineOptions { memtable_bytes: 64 << 20, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         change(&mut options);
         Self { sim, dice, options, caching }
     }

@@ -91,7 +91,8 @@ fn whole_collections_are_looked_at() {
         partitions: PartitionGuards::default(),
         collections: CollectionGuards { size, items },
     };
-    let options = EngineOptions { guards: Arc::new(guards.into()), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
+    let options =
+        EngineOptions { guards: Arc::new(guards.into()), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
     let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
     let keyspace = common::keyspace("guarded", Some(Arc::new(table())));
     let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));

@@ -418,7 +418,8 @@ fn a_table_that_cannot_be_looked_at_is_not_empty() {
     drop(engine);
     sim.kill();
     sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::List, "/ix/") });
-    let refused = crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).err().expect("the disk fails");
+    let refused =
+        crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).err().expect("the disk fails");
     assert!(refused.to_string().contains("/ix/t-"), "{refused}");
 }
 

@@ -104,7 +104,8 @@ struct Table {
 impl Table {
     fn open(seed: u64) -> Self {
         let sim = Sim::new(seed);
-        let options = EngineOptions { column_index_size: Some(1 << 10), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
+        let options =
+            EngineOptions { column_index_size: Some(1 << 10), ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk");
         let keyspace = common::keyspace("passing", Some(Arc::new(table())));
         let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));

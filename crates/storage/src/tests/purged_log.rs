@@ -70,7 +70,8 @@ impl Node {
         let commitlog =
             commitlog::Options { segment_size: SEGMENT_SIZE, restore_point, ..commitlog::Options::default() };
         let disk_failure_policy = DiskFailurePolicy::Ignore;
-        let options = EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
+        let options =
+            EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::with_small_budgets(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
         let node = Self { sim, engine };
         if node.engine.schema().keyspace("purged").is_none() {

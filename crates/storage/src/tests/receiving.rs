@@ -19,7 +19,7 @@ use sstable::{Component, SSTable, Version};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int, number};
-use crate::received::{IfTruncated, TruncationEpoch, Origin, ReceivedSSTables};
+use crate::received::{IfTruncated, Origin, ReceivedSSTables, TruncationEpoch};
 use crate::{Engine, EngineOptions, StorageError, commitlog, import, index, schema_change, truncate};
 
 pub(super) const ID: TableId = TableId([8; 16]);
@@ -256,7 +256,8 @@ fn an_sstable_without_statistics_is_no_failure_of_the_disk() {
     let sim = Sim::new(8);
     let to = open(&sim, Version::DA);
     let store = to.table(ID).expect("open");
-    let receiving = ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
+    let receiving =
+        ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
     let mut whole = receiving.whole(&to, Version::DA).expect("a sound disk");
     whole.component(Component::Data.name(), 1).expect("a sound disk");
     whole.write(b"x").expect("a sound disk");
@@ -271,7 +272,8 @@ fn rows_with_an_unknown_column_are_refused() {
     let sim = Sim::new(9);
     let to = open(&sim, Version::DA);
     let store = to.table(ID).expect("open");
-    let receiving = ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
+    let receiving =
+        ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).expect("a sound disk");
     let sstable = &sstables(&from)[0];
     let mut header = sstable.header().clone();
     header.regulars[0].id = None;
@@ -303,7 +305,10 @@ fn a_table_is_not_made_again_while_sstables_of_the_dropped_one_come() {
     changed.dropped.iter().for_each(|store| to.dropper.request(store, None));
     pass();
     assert!(matches!(make(), Err(StorageError::FilesOfDropped { .. })), "SSTables come");
-    assert!(ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).is_err(), "the table is gone");
+    assert!(
+        ReceivedSSTables::begin(&to, &store, to.truncation_epoch(), IfTruncated::Drop).is_err(),
+        "the table is gone"
+    );
     coming.abandon();
     pass();
     assert!(make().expect("a sound disk").is_ok());

@@ -35,7 +35,8 @@ struct Table {
 impl Table {
     fn open() -> Self {
         let sim = Sim::new(1);
-        let (engine, _) = crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a sound disk");
+        let (engine, _) =
+            crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a sound disk");
         let keyspace = keyspace("skipping", Some(table()));
         let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
         assert!(changed.is_ok_and(|changed| changed.is_ok()));

@@ -33,7 +33,8 @@ impl Node {
     /// A node with a table of these compaction options; without a class, tiered by size.
     pub fn new(options: &[(&str, &str)]) -> Self {
         let sim = Sim::new(1);
-        let (engine, _) = crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a sound disk opens");
+        let (engine, _) =
+            crate::open(&sim.env(), EngineOptions::with_small_budgets(Path::new(DATA))).expect("a sound disk opens");
         let class = "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy".to_owned();
         let mut compaction = BTreeMap::from([("class".to_owned(), class)]);
         compaction.extend(options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));

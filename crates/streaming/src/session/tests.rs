@@ -343,7 +343,10 @@ fn an_initiator_that_only_adds_files_needs_no_link() {
         session
     };
     let mut session = begun();
-    assert_eq!(session.on_event(Event::Arrived(file), 0), [Effect::Send(Message::Received(file.id)), Effect::Add(table(1))]);
+    assert_eq!(
+        session.on_event(Event::Arrived(file), 0),
+        [Effect::Send(Message::Received(file.id)), Effect::Add(table(1))]
+    );
     assert_eq!(session.on_event(Event::Message(Message::Complete), 0), []);
     assert_eq!(session.on_event(Event::LinkEnded, 0), []);
     assert_eq!(session.on_event(Event::Added(table(1)), 0), [Effect::Close, Effect::Finished(Ok(()))]);

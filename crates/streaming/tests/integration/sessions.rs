@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schema::TableId;
 use streaming::message::init::Preview;
 use streaming::session::Limits;
-use streaming::{ReceivedFile, Effect, Event, Message, OfferedFiles, Received, Session, StreamInit, Summary};
+use streaming::{Effect, Event, Message, OfferedFiles, Received, ReceivedFile, Session, StreamInit, Summary};
 
 use super::links::sides;
 use super::read;

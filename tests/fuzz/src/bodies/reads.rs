@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use internode::payload::digest;
-use internode::payload::read_answer::{AnswerLimits, AnswerKind, answer_of};
+use internode::payload::read_answer::{AnswerKind, AnswerLimits, answer_of};
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::{ReadResponse, data_stream};
 use rows::live::TombstoneLimits;

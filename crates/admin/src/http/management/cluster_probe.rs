@@ -123,7 +123,12 @@ impl<'a> Center<'a> {
     }
 }
 
-fn is_served(by_center: &BTreeMap<&str, Vec<&EndpointInfo>>, local: &str, wanted: RequiredReplicas, count: usize) -> bool {
+fn is_served(
+    by_center: &BTreeMap<&str, Vec<&EndpointInfo>>,
+    local: &str,
+    wanted: RequiredReplicas,
+    count: usize,
+) -> bool {
     let up = |replicas: &[&EndpointInfo]| replicas.iter().filter(|replica| replica.is_up).count();
     let all: usize = by_center.values().map(|replicas| up(replicas)).sum();
     let here = by_center.get(local).map_or(0, |replicas| up(replicas));

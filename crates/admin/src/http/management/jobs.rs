@@ -11,8 +11,8 @@ use axum::http::Uri;
 use env::Env;
 use serde_json::{Value, json};
 
-use super::request::{Answer, ManagementRequest};
 use super::repairs;
+use super::request::{Answer, ManagementRequest};
 use crate::verb::{AdminError, Result, ServedApi};
 
 /// Jobs that are known, and that may run at one time.

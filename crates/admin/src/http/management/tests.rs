@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EndpointAction, ENDPOINTS};
+use super::{ENDPOINTS, EndpointAction};
 use crate::http::tests::Served;
 use crate::verbs::{EndpointInfo, EndpointState, RingInfo, SnapshotInfo};
 

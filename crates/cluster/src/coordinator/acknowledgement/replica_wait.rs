@@ -10,9 +10,9 @@ use env::{Env, Instant, Sleep};
 use types::FailureReason;
 
 use crate::coordinator::acknowledgement::Acknowledgement;
-use crate::coordinator::write_answers::Progress;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::pending_write::PendingWrite;
+use crate::coordinator::write_answers::Progress;
 use crate::hints::HintsDurable;
 use crate::replica::apply::{Logged, WriteError};
 
@@ -235,7 +235,8 @@ impl Future for ReplicaWait {
             }
             std::task::ready!(this.poll_timer(context));
             if this.is_late || !this.hint_unanswered() {
-                let unmet = |sent: &Arc<PendingWrite>| sent.progress(context) != Progress::Enough && !sent.is_met_by_hint();
+                let unmet =
+                    |sent: &Arc<PendingWrite>| sent.progress(context) != Progress::Enough && !sent.is_met_by_hint();
                 let position = this.sent.iter().position(unmet).unwrap_or(0);
                 return Poll::Ready(Err(this.failed(position, WriteError::TimedOut)));
             }

@@ -8,8 +8,8 @@ use ring::{Endpoint, EndpointId, Ring, State};
 use types::{Consistency, WriteKind};
 
 use super::*;
-use crate::coordinator::write_answers::AnswerScope;
 use crate::coordinator::pending_write::PendingWrite;
+use crate::coordinator::write_answers::AnswerScope;
 use crate::stripes::StripeGuards;
 use crate::testing::{SimNode, WINDOW};
 
@@ -48,7 +48,8 @@ fn outcome(
 ) -> (Result<(), WriteError>, WriteAnswers, Duration) {
     let machine = SimNode::new(TIMEOUT);
     let node = &machine.node;
-    let answers = WriteAnswers { block_for, outstanding: 3, ..WriteAnswers::of_one(Consistency::Quorum, WriteKind::Simple) };
+    let answers =
+        WriteAnswers { block_for, outstanding: 3, ..WriteAnswers::of_one(Consistency::Quorum, WriteKind::Simple) };
     let env = machine.sim.env();
     let begun = env.now();
     let replicas = (0..3).map(|id| (EndpointId(id), AnswerScope::All)).collect();

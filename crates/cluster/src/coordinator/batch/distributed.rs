@@ -19,18 +19,18 @@ use env::defects::{Defect, is_on};
 use env::rare::{Rare, happens};
 use internode::Verb;
 use internode::payload::batch::StoredBatch;
-use membership::{RequestCallback, Request};
-use ring::{EndpointId, Ring, InsufficientReplicas};
+use membership::{Request, RequestCallback};
+use ring::{EndpointId, InsufficientReplicas, Ring};
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
 use crate::coordinator::acknowledgement::Acknowledgement;
-use crate::coordinator::acknowledgement::replica_wait::{ReplicaWait, CompletionHook};
-use crate::coordinator::write_answers::{WriteAnswers, AnswerScope};
+use crate::coordinator::acknowledgement::replica_wait::{CompletionHook, ReplicaWait};
 use crate::coordinator::batch::hosts::{HOSTS, Hosts};
 use crate::coordinator::error::RequestError;
 use crate::coordinator::pending_write::PendingWrite;
 use crate::coordinator::write::distributed::RingPeers;
+use crate::coordinator::write_answers::{AnswerScope, WriteAnswers};
 use crate::dynamic_snitch::DynamicSnitch;
 use crate::node::Node;
 use crate::traces;
@@ -88,7 +88,8 @@ impl Node {
         let begun = self.env.now();
         let level = if hosts.len() == 1 { Consistency::One } else { Consistency::Two };
         let count = u32::try_from(hosts.len()).expect("at most two");
-        let answers = WriteAnswers { block_for: count, outstanding: count, ..WriteAnswers::of_one(level, WriteKind::BatchLog) };
+        let answers =
+            WriteAnswers { block_for: count, outstanding: count, ..WriteAnswers::of_one(level, WriteKind::BatchLog) };
         let replicas = hosts.iter().map(|host| (*host, AnswerScope::All)).collect();
         let sent = Arc::new(PendingWrite::without_hints(Arc::clone(&others.ring), replicas, answers));
         let callback: Arc<dyn RequestCallback> = Arc::clone(&sent) as Arc<dyn RequestCallback>;
@@ -120,7 +121,8 @@ impl Node {
                 return;
             }
             let parameters = traces::parameters(trace.as_deref());
-            let request = Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).without_failure_response();
+            let request =
+                Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).without_failure_response();
             let request = Request { parameters, ..request };
             for peer in peers {
                 messenger.tell(peer, request.clone());

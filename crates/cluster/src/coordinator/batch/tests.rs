@@ -133,7 +133,10 @@ fn a_record_stays_until_the_schemas_agree() {
         let messenger = node.messenger().expect("it has joined");
         let known = messenger.with_gossip(|gossip| gossip.state(ring.address(1)).cloned()).expect("a member");
         let value = VersionedValue { value: version.to_owned(), version: known.max_version() + 1 };
-        messenger.apply_endpoint_state(ring.address(1), EndpointState { values: vec![(ApplicationState::Schema, value)], ..known });
+        messenger.apply_endpoint_state(
+            ring.address(1),
+            EndpointState { values: vec![(ApplicationState::Schema, value)], ..known },
+        );
     };
     tell("00000000-0000-1000-8000-000000000001");
     let store = |rows: i32, age_micros: i64| {

@@ -21,10 +21,10 @@ use types::WriteKind;
 
 use super::Cas;
 use crate::cas_metrics::CasFigures;
-use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
 use crate::coordinator::write::distributed::RingPeers;
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::node::Node;
 use crate::traces;
 

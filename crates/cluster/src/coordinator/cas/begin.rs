@@ -36,7 +36,7 @@ impl Agreement<'_> {
             let promises = self.prepare(&participants, ballot).await?;
             self.floor = promises.latest().latest(ballot).micros().saturating_add(1);
             match promises.next(self.forgotten_before()) {
-                Next::Propose if happens(Rare::BackOff) => self.back_off().await,
+                Next::Propose if happens(Rare::MakeWay) => self.back_off().await,
                 Next::Propose => return Ok((participants, ballot)),
                 Next::BackOff => {
                     self.trace(|| OVERTAKEN.to_owned());

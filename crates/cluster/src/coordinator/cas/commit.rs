@@ -24,9 +24,9 @@ use rows::codec::encode_mutation;
 use types::{Consistency, FailureReason, WriteKind};
 
 use super::agreement::Agreement;
-use crate::coordinator::write_answers::Progress;
 use crate::coordinator::error::{FailedCas, FailedWrite, RequestError};
 use crate::coordinator::pending_write::PendingWrite;
+use crate::coordinator::write_answers::Progress;
 use crate::replica::apply::{WriteError, within};
 use crate::replica::paxos::trace_lines;
 

@@ -9,7 +9,7 @@ use internode::Verb;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
 use ring::EndpointId;
 
-use super::agreement::{Agreement, PendingAnswers, Participants};
+use super::agreement::{Agreement, Participants, PendingAnswers};
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
 use crate::replica::paxos::trace_lines;
@@ -148,7 +148,8 @@ mod tests {
             let mut promises = Promises::new(empty(0));
             for (replica, (promised, in_progress, most_recent)) in (0..).zip(cases) {
                 let (in_progress, most_recent) = (commit(*in_progress), commit((*most_recent, false)));
-                promises.add_answer(EndpointId(replica), PrepareAnswer { promised: *promised, in_progress, most_recent });
+                promises
+                    .add_answer(EndpointId(replica), PrepareAnswer { promised: *promised, in_progress, most_recent });
             }
             (promises.next(5_000_000), promises.latest())
         };

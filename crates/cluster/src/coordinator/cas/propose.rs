@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use internode::Verb;
 use internode::payload::paxos::{Commit, decode_accepted};
 
-use super::agreement::{Agreement, PendingAnswers, Participants};
+use super::agreement::{Agreement, Participants, PendingAnswers};
 use crate::coordinator::error::{FailedCas, RequestError};
 use crate::replica::apply::within;
 use crate::replica::paxos::trace_lines;
@@ -111,7 +111,9 @@ impl Agreement<'_> {
                 accepted: votes.accepted,
                 required: votes.required,
             })),
-            Verdict::Open | Verdict::Unanswered => Err(self.too_few_answers(votes.accepted + votes.refused, outstanding)),
+            Verdict::Open | Verdict::Unanswered => {
+                Err(self.too_few_answers(votes.accepted + votes.refused, outstanding))
+            }
         }
     }
 }

@@ -283,8 +283,10 @@ fn too_few_replicas_refuse(ring: &mut SimRing, k: i32) {
     ring.kill(2);
     ring.agree();
     let all = Statement { commit: Consistency::All, ..statement(0, k) };
-    let refused =
-        |required, alive, level| RequestError::Unavailable { level, shortage: ring::InsufficientReplicas { required, alive } };
+    let refused = |required, alive, level| RequestError::Unavailable {
+        level,
+        shortage: ring::InsufficientReplicas { required, alive },
+    };
     let is_refused = |outcome: Result<(), CasError<FailedRead<ReadError>>>, wanted: RequestError| {
         assert!(matches!(&outcome, Err(CasError::Request(error)) if *error == wanted), "{outcome:?}");
     };

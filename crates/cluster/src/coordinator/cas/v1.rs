@@ -20,8 +20,8 @@ use types::{Consistency, WriteKind};
 
 use super::agreement::{Agreement, Participants};
 use super::{CasError, Round, quorum_of};
-use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::error::{FailedCas, RequestError};
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::replica::paxos::record_room;
 
 impl Agreement<'_> {

@@ -11,13 +11,13 @@
 //! Nodes that use v1 and v2 may stand in one ring. Agrees with
 //! `org.apache.cassandra.service.paxos.Paxos`.
 
-mod replica_requests;
 mod begin;
 mod electors;
-mod promised_partition;
-mod promise_tally;
 mod prepare;
+mod promise_tally;
+mod promised_partition;
 mod propose;
+mod replica_requests;
 
 use std::sync::Arc;
 
@@ -119,7 +119,8 @@ impl Agreement<'_> {
         build: B,
     ) -> Result<B::Built, FailedRead<B::Error>> {
         let refused = |error: RequestError| FailedRead::Refused(error);
-        let question = promised_partition::question(request.commands.first().expect("a read at SERIAL is of one partition"));
+        let question =
+            promised_partition::question(request.commands.first().expect("a read at SERIAL is of one partition"));
         let (build, quorum) = (Arc::new(build), quorum_of(self.cas.serial));
         let mut takes_permission = true;
         loop {

@@ -16,8 +16,8 @@ use super::replies::Reply;
 use super::waiting::PendingReplies;
 use crate::coordinator::contacts::Contact;
 use crate::coordinator::error::FailedAnswers;
-use crate::coordinator::read_repair::is_blocking;
 use crate::coordinator::part_read::{PartRead, Portion};
+use crate::coordinator::read_repair::is_blocking;
 
 /// The form of the answers of a part's replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

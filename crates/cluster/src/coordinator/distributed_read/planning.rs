@@ -8,9 +8,9 @@ use types::Consistency;
 use super::{DistributedRead, STRETCHES_FIRST};
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::RequestError;
+use crate::coordinator::part_read::PartRead;
 use crate::coordinator::parts::{Part, Planner};
 use crate::coordinator::plan::placement;
-use crate::coordinator::part_read::PartRead;
 use crate::dynamic_snitch::DynamicSnitch;
 use crate::node::Node;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use env::Instant;
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, AnswerKind};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerKind, AnswerLimits};
 use internode::payload::read_request::ReadRequest as Question;
 use internode::payload::read_response::ReadResponse;
 use internode::{Envelope, Flags};
@@ -77,7 +77,12 @@ impl Drop for OwnAnswer<'_> {
 
 impl DistributedRead<'_> {
     /// Asks a replica. A peer is sent its message before this returns.
-    pub(in crate::coordinator) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: AnswerKind) -> PendingReply<'_> {
+    pub(in crate::coordinator) fn ask(
+        &self,
+        contact: Contact,
+        question: &Arc<Question>,
+        wanted: AnswerKind,
+    ) -> PendingReply<'_> {
         let question = Arc::clone(question);
         let asked = self.node.env.now();
         if contact.is_local {

@@ -18,12 +18,12 @@ use rows::{
 };
 use types::{Consistency, Token};
 
+use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::distributed_read::replies::Reply;
-use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
-use crate::coordinator::parts::Part;
 use crate::coordinator::part_read::{PartRead, ReadRepair};
+use crate::coordinator::parts::Part;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
 use crate::result_room::ResultRoom;
 use crate::testing::{SimRing, count_unfiltereds, table};
@@ -386,7 +386,10 @@ fn too_few_are_refused() {
     let level = Consistency::Quorum;
     for range in [ring.select("ks", PartitionRange::all()), ring.select_key("ks", 1)] {
         let Err(FailedRead::Refused(refused)) = ring.read(0, vec![range], level) else { panic!("one of three is up") };
-        assert_eq!(refused, RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } });
+        assert_eq!(
+            refused,
+            RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } }
+        );
     }
 }
 
@@ -459,7 +462,10 @@ fn a_range_is_read_up_to_the_stretch_that_lacks_replicas() {
         explain(limited(all.clone(), 1)).expect("it is planned as it is read");
         assert!(matches!(explain(ring.select("one", lacking.clone())), Err(FailedRead::Refused(_))));
         let Err(FailedRead::Refused(refused)) = ring.read(through, vec![all], level) else { panic!("a gap") };
-        assert_eq!(refused, RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 1, alive: 0 } });
+        assert_eq!(
+            refused,
+            RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 1, alive: 0 } }
+        );
     }
 }
 

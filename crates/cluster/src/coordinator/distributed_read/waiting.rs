@@ -58,7 +58,17 @@ impl<'a> PendingReplies<'a> {
         let answers = first.map(|(contact, wanted)| distributed_read.ask(contact, question, wanted)).collect();
         let begun = distributed_read.node.env.now();
         let patience = if spare.is_empty() { None } else { distributed_read.patience(asked) };
-        Self { distributed_read, asked, question, answers, spare, begun, patience, counts_retries: false, failures: Vec::new() }
+        Self {
+            distributed_read,
+            asked,
+            question,
+            answers,
+            spare,
+            begun,
+            patience,
+            counts_retries: false,
+            failures: Vec::new(),
+        }
     }
 
     /// The next answer. A replica that fails is replaced by a spare one, and so is, once in a

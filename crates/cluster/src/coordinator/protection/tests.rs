@@ -10,11 +10,11 @@ use rows::{Expression, Mutation, WantedRows};
 use types::{Consistency, Token};
 
 use super::*;
-use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::contacts::{Contact, Contacts};
+use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::error::FailedRead;
+use crate::coordinator::part_read::{Missing, PartRead, READING_SIZE_MAX};
 use crate::coordinator::parts::Part;
-use crate::coordinator::part_read::{PartRead, Missing, READING_SIZE_MAX};
 use crate::node::ProtectionLimits;
 use crate::replica::read::{ReadOutcome, Warnings};
 use crate::testing::{SimRing, table};

@@ -11,10 +11,10 @@ use rows::{LiveRows, PartitionRange, ReadCommand};
 use types::Consistency;
 
 use super::*;
-use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::contacts::{Contact, Contacts};
-use crate::coordinator::parts::Part;
+use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::part_read::{Data, Portion};
+use crate::coordinator::parts::Part;
 use crate::replica::read::Warnings;
 use crate::testing::{SimRing, table};
 
@@ -32,7 +32,14 @@ struct Scanned {
 fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u32, take: usize) -> Scanned {
     let node = ring.node(0);
     let warnings = Warnings::default();
-    let distributed_read = DistributedRead::new(node, node.messenger().expect("joined"), level, Duration::from_secs(1_000), &warnings, None);
+    let distributed_read = DistributedRead::new(
+        node,
+        node.messenger().expect("joined"),
+        level,
+        Duration::from_secs(1_000),
+        &warnings,
+        None,
+    );
     let parts = node.plan_parts_if_distributed(commands, level).expect("all are up").expect("others have a share");
     let parts = parts.into_iter().map(|part| PartRead::new(part, None).in_portions_of(portion)).collect();
     let (mut pages, mut kept, mut window) = (0, 0, 1);

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use internode::Verb;
-use membership::{RequestCallback, Messenger, Request};
+use membership::{Messenger, Request, RequestCallback};
 use ring::{EndpointId, Replication, Ring};
 use rows::Mutation;
 use rows::codec::encode_mutation;
@@ -29,10 +29,10 @@ use types::{Consistency, WriteKind};
 
 use crate::coordinator::acknowledgement::Acknowledgement;
 use crate::coordinator::acknowledgement::replica_wait::ReplicaWait;
-use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::error::RequestError;
-use crate::coordinator::plan::placement;
 use crate::coordinator::pending_write::PendingWrite;
+use crate::coordinator::plan::placement;
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::hints::Hintable;
 use crate::node::Node;
 use crate::replica::apply::{Logged, WriteError, more_time, within};
@@ -153,7 +153,12 @@ impl Node {
         Box::pin(self.wait_until_none_is_busy(others, planned, timeout / ROOM_WAIT_PART)).await
     }
 
-    async fn wait_until_none_is_busy(&self, others: &RingPeers<'_>, planned: &[PlannedWrite], limit: Duration) -> Duration {
+    async fn wait_until_none_is_busy(
+        &self,
+        others: &RingPeers<'_>,
+        planned: &[PlannedWrite],
+        limit: Duration,
+    ) -> Duration {
         let peers = planned.iter().flat_map(|planned| planned.sent.peers());
         let peers: BTreeSet<SocketAddr> = peers.map(|peer| others.ring.endpoint(peer).address).collect();
         let is_busy = |peer: &SocketAddr| others.messenger.is_busy(*peer, self.unanswered().left());
@@ -194,7 +199,8 @@ impl Node {
         };
         let plan = ring.plan_write(placement, mutation.key.token, level);
         let plan = plan.map_err(|shortage| RequestError::Unavailable { level, shortage })?;
-        let (answers, counted) = WriteAnswers::of_data_centers(ring, &quorums(level, &placement.replication), &plan, kind);
+        let (answers, counted) =
+            WriteAnswers::of_data_centers(ring, &quorums(level, &placement.replication), &plan, kind);
         let payload = self.encode(mutation).map_err(|cause| RequestError::of_write(cause, answers.clone()))?;
         let replicas = plan.live.iter().copied().zip(counted).collect();
         let hintable = Some(Hintable::new(mutation, payload.clone()));
@@ -219,7 +225,12 @@ impl Node {
     }
 
     /// Sends mutations to their peers, applies those that are of this node, and gives the wait.
-    pub(crate) async fn send_mutations(&self, others: &RingPeers<'_>, planned: Vec<PlannedWrite>, timeout: Duration) -> ReplicaWait {
+    pub(crate) async fn send_mutations(
+        &self,
+        others: &RingPeers<'_>,
+        planned: Vec<PlannedWrite>,
+        timeout: Duration,
+    ) -> ReplicaWait {
         let begun = self.env.now();
         planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
         let here: Vec<&PlannedWrite> = planned.iter().filter(|planned| planned.sent.is_here()).collect();
@@ -251,7 +262,8 @@ impl Node {
         encoded: &[Bytes],
         timeout: Duration,
     ) -> Result<Option<Logged>, WriteError> {
-        let applied = within(&self.env, timeout, self.replica.apply_encoded(mutations, encoded, StripeGuards::new())).await;
+        let applied =
+            within(&self.env, timeout, self.replica.apply_encoded(mutations, encoded, StripeGuards::new())).await;
         match applied.unwrap_or(Err(WriteError::TimedOut))? {
             Some(position) => self.replica.logged(position),
             None => Ok(None),

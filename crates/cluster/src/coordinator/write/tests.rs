@@ -81,7 +81,10 @@ fn too_few_are_refused_before_anything_is_sent() {
     ring.agree();
     let level = Consistency::Quorum;
     let refused = ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
-    assert_eq!(refused, Err(RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } }));
+    assert_eq!(
+        refused,
+        Err(RequestError::Unavailable { level, shortage: InsufficientReplicas { required: 2, alive: 1 } })
+    );
     settle(&ring);
     assert_eq!(ring.stored(0, "ks", 1), []);
     ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::One).expect("written");

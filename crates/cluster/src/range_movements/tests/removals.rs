@@ -22,7 +22,8 @@ fn a_removal_waits_for_a_source_that_is_down() {
     ring.world.run_until(Duration::from_secs(90), || false);
     assert!(ring.node(0).membership_state.movements.state().removal.is_some(), "it waits");
     ring.start(1);
-    let has_ended = ring.world.run_until(PATIENCE, || ring.node(0).membership_state.movements.state().removal.is_none());
+    let has_ended =
+        ring.world.run_until(PATIENCE, || ring.node(0).membership_state.movements.state().removal.is_none());
     assert!(has_ended, "its source is back");
     agree_on_members(&ring, &[0, 1]);
     assert!(ring.world.run_until(PATIENCE, || ring.node(0).ring().endpoints().len() == 2), "the third is forgotten");
@@ -162,7 +163,8 @@ fn two_removals_at_once_do_not_wait_for_each_other() {
     let waiting: BTreeSet<_> = [0, 3, 4].map(|machine| ring.address(machine)).into();
     let (address, begun) = (ring.address(1), ring.node(0).env.now());
     ring.node(0).membership_state.movements.state().removal = Some(Removal { address, token: 0, begun, waiting });
-    let has_all = || ring.node(0).membership_state.movements.state().removal.as_ref().is_some_and(|one| one.waiting.is_empty());
+    let has_all =
+        || ring.node(0).membership_state.movements.state().removal.as_ref().is_some_and(|one| one.waiting.is_empty());
     assert!(ring.world.run_until(PATIENCE, has_all), "{}", removal::status(ring.node(0)));
 }
 

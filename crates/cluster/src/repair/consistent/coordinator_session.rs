@@ -15,7 +15,7 @@ use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::repair::messages::Patience;
 use crate::repair_state::command::Command;
-use crate::repair_state::{RepairResultKey, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey};
 
 /// An incremental repair and its participants.
 pub(in crate::repair) struct CoordinatorSession<'a> {

@@ -83,7 +83,8 @@ fn ask(node: &Node, session: &LocalSession) {
     for participant in others {
         messenger.tell(
             *participant,
-            Request::new(Verb::StatusReq, session.id.to_vec(), node.repair_request_timeout()).without_failure_response(),
+            Request::new(Verb::StatusReq, session.id.to_vec(), node.repair_request_timeout())
+                .without_failure_response(),
         );
     }
 }

@@ -10,7 +10,7 @@ use storage::inherited::RepairState;
 use super::*;
 use crate::repair::sessions_admin::TableChoice;
 use crate::repair_state::sessions::LocalSession;
-use crate::repair_state::{RepairResultKey, SESSIONS_MAX, RepairResult};
+use crate::repair_state::{RepairResult, RepairResultKey, SESSIONS_MAX};
 
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);

@@ -116,7 +116,14 @@ mod tests {
 
     fn unit(table: &str, grace: i64, repaired_at: i64) -> RepairUnit {
         let ranges = vec![range(0, 10)];
-        RepairUnit { id: TableId([1; 16]), keyspace: "ks".to_owned(), table: table.to_owned(), ranges, grace, repaired_at }
+        RepairUnit {
+            id: TableId([1; 16]),
+            keyspace: "ks".to_owned(),
+            table: table.to_owned(),
+            ranges,
+            grace,
+            repaired_at,
+        }
     }
 
     #[test]

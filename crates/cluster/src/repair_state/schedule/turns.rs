@@ -133,7 +133,10 @@ mod tests {
             assert_eq!(status.text(), format!("helenus repair={name} since=1700000000"));
             assert_eq!(ScheduleStatus::parse(&status.text()), Some(status));
         }
-        assert_eq!(ScheduleStatus::parse("helenus colour=red repair=run since=7 x"), Some(ScheduleStatus { phase: Phase::Run, since: 7 }));
+        assert_eq!(
+            ScheduleStatus::parse("helenus colour=red repair=run since=7 x"),
+            Some(ScheduleStatus { phase: Phase::Run, since: 7 })
+        );
         for foreign in ["", "cassandra", "helenus repair=fast", "helenus repair=run since=x", "helenusx repair=run"] {
             assert_eq!(ScheduleStatus::parse(foreign), None, "{foreign}");
         }

@@ -39,7 +39,7 @@ use rows::{
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange};
-use storage::received::{TruncationEpoch, TruncationEffect};
+use storage::received::{TruncationEffect, TruncationEpoch};
 use storage::{Engine, StorageError};
 use tokio::sync::RwLock;
 
@@ -121,7 +121,9 @@ impl Replica {
             routes: self.views.routes.get().cloned(),
             gate: Arc::clone(&self.views.gate),
             locks: Arc::clone(&self.views.locks),
-            left: updates.map(|update| RemainingUpdate::of(update.clone(), &views, self.engine.truncation_epoch())).collect(),
+            left: updates
+                .map(|update| RemainingUpdate::of(update.clone(), &views, self.engine.truncation_epoch()))
+                .collect(),
             position: None,
         }
     }
@@ -255,7 +257,9 @@ impl RemainingUpdate {
 
     /// The effect of truncations on the update since it was begun. The caller has passed the gate.
     fn since(&self, engine: &Engine) -> TruncationEffect {
-        engine.table(self.update.table.id).map_or(TruncationEffect::Nothing, |store| store.truncation_effect(self.begun))
+        engine
+            .table(self.update.table.id)
+            .map_or(TruncationEffect::Nothing, |store| store.truncation_effect(self.begun))
     }
 
     /// The place of the lock of the partition.

@@ -42,7 +42,10 @@ fn a_wide_write_ends_though_nobody_waits_for_it() {
     let mut update = PartitionUpdate::new(Arc::clone(&base), key);
     update.deletion = DeletionTime::new(20, machine.node.env.clock.now_seconds());
     let deletion = [Mutation::of(update)];
-    assert!(poll(pin!(machine.node.replica.apply(&deletion, StripeGuards::new()))).is_pending(), "a job reads the rows");
+    assert!(
+        poll(pin!(machine.node.replica.apply(&deletion, StripeGuards::new()))).is_pending(),
+        "a job reads the rows"
+    );
     // the future is dropped
     assert_eq!(counts(), (ROWS as usize, ROWS as usize));
     machine.sim.run_until_idle();
@@ -62,7 +65,8 @@ fn a_truncation_that_waits_for_a_wide_write_lets_others_pass() {
         for c in 0..5 {
             node.env.sleep(Duration::from_millis(400)).await;
             let write = [row(c, 10)];
-            let applied = node.env.timeout(node.timeouts().write, node.replica.apply(&write, StripeGuards::new())).await;
+            let applied =
+                node.env.timeout(node.timeouts().write, node.replica.apply(&write, StripeGuards::new())).await;
             applied.expect("in time").expect("applied");
         }
         assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (5, 5));

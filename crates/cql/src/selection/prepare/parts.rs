@@ -8,8 +8,8 @@ use std::sync::Arc;
 use schema::ColumnMetadata;
 use types::CqlType;
 
-use super::super::node::{self, Node};
 use super::super::cell_attributes::AttributeTarget;
+use super::super::node::{self, Node};
 use super::super::{Column, Selector};
 use super::{Builder, Typed, invalid};
 use crate::ast::{self, CellAttribute, Term};
@@ -151,7 +151,8 @@ impl<'t> Builder<'_, '_, 't> {
             Node::Slice(base, from, to) => {
                 let (target, _) = self.attribute_target(base)?;
                 let Slice { of: typed, from: first, to: last } = self.ends(base, *from, *to, None)?;
-                let place = AttributeTarget::Slice(Box::new(target), typed.ty.clone(), typed.selector.clone(), first, last);
+                let place =
+                    AttributeTarget::Slice(Box::new(target), typed.ty.clone(), typed.selector.clone(), first, last);
                 let name = node::slice_text(&base.text(), *from, *to);
                 Ok((place, Typed { name, ..typed }))
             }

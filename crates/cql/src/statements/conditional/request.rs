@@ -17,7 +17,7 @@ use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
-use crate::sources::{TransactionSources, Sources};
+use crate::sources::{Sources, TransactionSources};
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan, Written};
 
@@ -103,7 +103,12 @@ impl<'a> Request<'a> {
         request.ok_or_else(|| CqlError::invalid("Invalid empty batch"))
     }
 
-    fn empty(statements: &'a [BoundStatement<'a>], plan: &'a ModificationPlan, key: DecoratedKey, is_batch: bool) -> Self {
+    fn empty(
+        statements: &'a [BoundStatement<'a>],
+        plan: &'a ModificationPlan,
+        key: DecoratedKey,
+        is_batch: bool,
+    ) -> Self {
         let table = &plan.table;
         // in a batch the answer shows the keys, so that each row can be recognised
         let keys = if is_batch { table.partition_key.iter().chain(&table.clustering).collect() } else { Vec::new() };
@@ -263,7 +268,8 @@ impl<'a> Request<'a> {
 
     /// Whether every condition holds.
     pub fn holds(&self, partition: &CasPartition) -> Result<bool, CqlError> {
-        let static_conditions = self.static_conditions.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
+        let static_conditions =
+            self.static_conditions.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
         let row_conditions = self.row_conditions.iter().map(|(place, conditions)| {
             let order = |row: &Row| place.comparator.compare_values(&row.clustering, &place.row);
             let at = partition.rows.partition_point(|row| order(row) == Ordering::Less);

@@ -17,7 +17,7 @@ use schema::index::definition::{IndexDefinition, parse_target};
 use types::similarity::{float_dimension, floats};
 use types::{Consistency, Similarity};
 
-use super::{SelectPlan, BoundSelect};
+use super::{BoundSelect, SelectPlan};
 use crate::ast;
 use crate::context::{Bindings, PrepareContext, Receiver, find_column};
 use crate::error::CqlError;

@@ -87,7 +87,12 @@ fn columns(plan: &SelectPlan) -> String {
     if names.is_empty() { "*".to_owned() } else { names.join(", ") }
 }
 
-fn limits(plan: &SelectPlan, bindings: &Bindings<'_>, options: &QueryOptions, input: &PageInput) -> Result<String, CqlError> {
+fn limits(
+    plan: &SelectPlan,
+    bindings: &Bindings<'_>,
+    options: &QueryOptions,
+    input: &PageInput,
+) -> Result<String, CqlError> {
     let page = options.page_size.filter(|size| *size > 0);
     let rows = match plan.aggregates() {
         true => page.unwrap_or(AGGREGATE_PAGE),

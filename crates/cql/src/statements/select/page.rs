@@ -20,8 +20,8 @@ use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::BoundFilter;
 use crate::selection::{AggregateState, Column, OwnedRow, RESULT_BYTES_MAX, RowView, Selection};
-use crate::statements::select::group_by::{GroupBy, GroupKey};
 use crate::statements::select::ann::BoundAnnOrdering;
+use crate::statements::select::group_by::{GroupBy, GroupKey};
 
 /// The input of building a page, except for the stream.
 pub(super) struct PageInput {
@@ -477,8 +477,14 @@ impl Builder<'_> {
         let values: Result<Vec<_>, _> =
             self.input.selection.aggregates.iter().map(|aggregate| aggregate.finish(&state)).collect();
         let values = values?;
-        let nothing =
-            RowView { key: &[], clustering: &[], static_row: None, row: None, now: self.input.now, aggregates: &values };
+        let nothing = RowView {
+            key: &[],
+            clustering: &[],
+            static_row: None,
+            row: None,
+            now: self.input.now,
+            aggregates: &values,
+        };
         self.show(&nothing)
     }
 

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 
 use types::Similarity;
 
-use super::{LAYER_MAX, Layers, Ranked, NEIGHBOURS_BASE, NEIGHBOURS_UPPER, chosen, search_layer};
+use super::{LAYER_MAX, Layers, NEIGHBOURS_BASE, NEIGHBOURS_UPPER, Ranked, chosen, search_layer};
 
 /// Nodes among which neighbours are chosen (Cassandra: construction_beam_width).
 const BREADTH: usize = 100;
@@ -138,7 +138,8 @@ impl Building {
             if at > layer {
                 continue;
             }
-            let neighbours = chosen(&from, NEIGHBOURS_UPPER, |a, b| self.similarity.rank(self.vector(a), self.vector(b)));
+            let neighbours =
+                chosen(&from, NEIGHBOURS_UPPER, |a, b| self.similarity.rank(self.vector(a), self.vector(b)));
             for other in &neighbours {
                 self.connect_back(*other, node, at);
             }
@@ -151,14 +152,17 @@ impl Building {
     /// Connects a node to a new one.
     fn connect_back(&mut self, node: u32, new: u32, layer: usize) {
         let most = if layer == 0 { NEIGHBOURS_BASE } else { NEIGHBOURS_UPPER };
-        let Some(neighbours) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) else { return };
+        let Some(neighbours) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) else {
+            return;
+        };
         neighbours.push(new);
         if neighbours.len() <= most {
             return;
         }
         let neighbours = std::mem::take(neighbours);
         let rank = |a: u32, b: u32| self.similarity.rank(self.vector(a), self.vector(b));
-        let mut ranked: Vec<Ranked> = neighbours.iter().map(|neighbour| Ranked { rank: rank(node, *neighbour), node: *neighbour }).collect();
+        let mut ranked: Vec<Ranked> =
+            neighbours.iter().map(|neighbour| Ranked { rank: rank(node, *neighbour), node: *neighbour }).collect();
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         let again = chosen(&ranked, most, rank);
         if let Some(neighbours) = self.neighbours.get_mut(node as usize).and_then(|layers| layers.get_mut(layer)) {

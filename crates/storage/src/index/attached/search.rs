@@ -80,7 +80,9 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
             SearchOperator::Lte => range.upper = Some((term, true)),
             SearchOperator::Prefix => range = of_prefix(&index.definition, &search.value),
             SearchOperator::Suffix => range.part = TermPart::of(&index.definition.apply_text_form(&search.value), true),
-            SearchOperator::Contains => range.part = TermPart::of(&index.definition.apply_text_form(&search.value), false),
+            SearchOperator::Contains => {
+                range.part = TermPart::of(&index.definition.apply_text_form(&search.value), false)
+            }
             SearchOperator::Ann => continue,
         }
         add(&mut wanted, index, range);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::rare::{Rare, happens};
 use rows::command::RingBound;
-use rows::range_tombstones::{OwnedCut, CutKey, is_before, marker_at, position_key};
+use rows::range_tombstones::{CutKey, OwnedCut, is_before, marker_at, position_key};
 use rows::{
     DeletionTime, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneList, RangeTombstoneMarker,
     ReadCommand, ReadError, Row, Slice, Slices, Unfiltered,

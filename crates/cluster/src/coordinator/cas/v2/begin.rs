@@ -16,9 +16,9 @@ use internode::payload::paxos::{Ballot, Commit};
 use internode::payload::read_request::ReadRequest;
 
 use super::electors::Electors;
-use super::promised_partition::PromisedPartition;
-use super::promise_tally::Outcome;
 use super::prepare::{Attempt, RoundEnd};
+use super::promise_tally::Outcome;
+use super::promised_partition::PromisedPartition;
 use super::propose::ProposalOutcome;
 use crate::cas_metrics::CasFigures;
 use crate::coordinator::cas::agreement::Agreement;

@@ -9,11 +9,11 @@ use ring::{EndpointId, PromisePlan, Ring};
 use storage::StorageError;
 use types::{Consistency, WriteKind};
 
-use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::contacts::Contact;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
+use crate::coordinator::write_answers::WriteAnswers;
 
 /// The replicas that decide, and how many of them are enough.
 pub(super) struct Electors {

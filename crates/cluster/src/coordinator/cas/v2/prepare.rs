@@ -24,9 +24,9 @@ use internode::payload::read_response::{Data, ReadResponse};
 use ring::EndpointId;
 use types::{FailureReason, ReplicaFailure};
 
-use super::replica_requests::TooFew;
 use super::electors::Electors;
-use super::promise_tally::{PromiseTally, RoundSize, Outcome, Promise};
+use super::promise_tally::{Outcome, Promise, PromiseTally, RoundSize};
+use super::replica_requests::TooFew;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::RequestError;
 use crate::paxos::OnViolation;
@@ -213,7 +213,9 @@ impl Agreement<'_> {
                 Message::Both(both) => &both.prepare,
             };
             answer.iter().for_each(|answer| self.trace(|| trace_lines::prepared_v2(asked, answer)));
-            self.log_failure(answer, "a ballot could not be promised on this node").map(Box::new).map(ReplicaAnswer::Promise)
+            self.log_failure(answer, "a ballot could not be promised on this node")
+                .map(Box::new)
+                .map(ReplicaAnswer::Promise)
         };
         let decode = |payload: &Bytes| {
             let answer = PrepareV2Answer::decode(payload, &|id| self.table_of(id)).ok()?;
@@ -222,7 +224,12 @@ impl Agreement<'_> {
         self.ask_elector(electors, id, request, here, decode)
     }
 
-    fn ask_to_refresh<'a>(&'a self, electors: &Electors, refresh: &Arc<Refresh>, id: EndpointId) -> PendingReplicaAnswer<'a> {
+    fn ask_to_refresh<'a>(
+        &'a self,
+        electors: &Electors,
+        refresh: &Arc<Refresh>,
+        id: EndpointId,
+    ) -> PendingReplicaAnswer<'a> {
         let request = self.request(Verb::Paxos2PrepareRefreshReq, refresh.encode(), self.node.timeouts().write);
         let refresh = Arc::clone(refresh);
         let here = async move {

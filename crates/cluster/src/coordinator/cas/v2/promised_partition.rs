@@ -14,12 +14,12 @@ use internode::payload::read_request::ReadRequest as Question;
 use rows::{Build, ReadCommand, ReadError};
 use types::Consistency;
 
-use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::cas::Round;
 use crate::coordinator::contacts::{Contact, Contacts};
+use crate::coordinator::distributed_read::DistributedRead;
 use crate::coordinator::error::FailedRead;
+use crate::coordinator::part_read::{Data, PartRead, Portion};
 use crate::coordinator::parts::Part;
-use crate::coordinator::part_read::{PartRead, Data, Portion};
 use crate::node::Node;
 use crate::replica::read::{ReadFigures, ReadRequest};
 
@@ -98,7 +98,8 @@ impl Node {
             let added = asked.add_first(*contact, &first, Portion::new(Data::Encoded(data.clone()), &found.question));
             added.map_err(|error| participants.unreadable(*contact, error))?;
         }
-        let (built, was_extended) = participants.build_of(vec![asked], request.results.as_ref(), figures, build).await?;
+        let (built, was_extended) =
+            participants.build_of(vec![asked], request.results.as_ref(), figures, build).await?;
         if was_extended {
             found.was_extended.store(true, Ordering::Relaxed);
         }

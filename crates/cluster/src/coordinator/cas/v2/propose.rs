@@ -13,8 +13,8 @@ use internode::payload::paxos::{Ballot, Commit, decode_superseded};
 use ring::EndpointId;
 use types::ReplicaFailure;
 
-use super::replica_requests::{PendingAnswer, TooFew};
 use super::electors::Electors;
+use super::replica_requests::{PendingAnswer, TooFew};
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
@@ -95,7 +95,8 @@ impl Agreement<'_> {
         };
         let decode = |payload: &Bytes| decode_superseded(payload).ok();
         let ask = |id: &EndpointId| self.ask_elector(electors, *id, request.clone(), here(), decode);
-        let mut waiting: FuturesUnordered<PendingAnswer<'_, Option<Ballot>>> = electors.plan.live.iter().map(ask).collect();
+        let mut waiting: FuturesUnordered<PendingAnswer<'_, Option<Ballot>>> =
+            electors.plan.live.iter().map(ask).collect();
         let (required, asked) = (electors.plan.required as usize, electors.plan.live.len());
         let mut votes = Votes { required, asked, accepted: 0, refused: 0, failed: 0 };
         let (mut by, mut failures) = (Ballot::NONE, Vec::new());

@@ -13,9 +13,9 @@ use ring::EndpointId;
 use types::{FailureReason, ReplicaFailure, WriteKind};
 
 use super::electors::Electors;
-use crate::coordinator::write_answers::WriteAnswers;
 use crate::coordinator::cas::agreement::Agreement;
 use crate::coordinator::error::{FailedCas, RequestError};
+use crate::coordinator::write_answers::WriteAnswers;
 use crate::replica::apply::WriteError;
 
 /// The answer that a replica will give, or why it will not.
@@ -78,7 +78,8 @@ impl Agreement<'_> {
         let failed = failures.iter().filter(|failure| failure.reason != FailureReason::Timeout).count();
         let (level, kind, received, block_for) = (self.cas.serial, WriteKind::Cas, count(received), count(required));
         if failed + required > asked {
-            let answers = WriteAnswers { block_for, received, failures, outstanding: 0, ..WriteAnswers::of_one(level, kind) };
+            let answers =
+                WriteAnswers { block_for, received, failures, outstanding: 0, ..WriteAnswers::of_one(level, kind) };
             return RequestError::of_write(WriteError::Peers, answers);
         }
         let contentions = self.contentions;
