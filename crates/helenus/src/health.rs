@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn the_port_is_that_of_the_node_in_the_container() {
         assert_eq!(port_of("/usr/bin/helenus\0entrypoint\0cassandra\0-f\0"), None);
-        let named = "/usr/bin/helenus\0entrypoint\0cassandra\0-f\0--admin-port\09999\0";
+        let named = "/usr/bin/helenus\0entrypoint\0cassandra\0-f\0--admin-port\x009999\0";
         assert_eq!(port_of(named), Some("9999"));
         // docker run --init
         let behind = "/sbin/docker-init\0--\0/usr/bin/helenus\0entrypoint\0--admin-port=1\0--admin-port=9998\0";
         assert_eq!(port_of(behind), Some("9998"));
-        assert_eq!(port_of("/usr/bin/another\0--admin-port\01\0"), None);
+        assert_eq!(port_of("/usr/bin/another\0--admin-port\x009997\0"), None);
     }
 }

@@ -114,7 +114,7 @@ pub fn import(
 /// durable at once, so after a power cut that had taken the note an index would count as complete
 /// without their rows. The jobs that bring SSTables do not wait for the commit log: the table of
 /// the notes, which is small, is flushed instead. The caller gives the value to
-/// []: until then no build that runs already takes the note back.
+/// [`index::build::request_rebuild`]: until then no build that runs already takes the note back.
 /// None: there are no indexes.
 pub(crate) fn doubt_durably<'e>(
     engine: &'e Engine,

@@ -5,7 +5,7 @@
 //! node left out, where archived segments still have it. Truncations after the point are
 //! forgotten, and so are those of which only the replayed log tells: they, and records of purges,
 //! say that rows need no replay because the SSTables of that time had them or had lost them, but
-//! the restored SSTables are older. With  exactly the records up to
+//! the restored SSTables are older. With `snapshot_commitlog_position` exactly the records up to
 //! that position are left out: neither SSTables nor truncations are asked.
 //! Agrees with `CommitLogReplayer`, with one exception: once a start has restored, what is written
 //! afterwards is replayed by later starts even if the point is still configured. A file beside the

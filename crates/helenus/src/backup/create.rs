@@ -204,7 +204,7 @@ fn keyspace(info: KeyspaceInfo) -> Keyspace {
 mod tests {
     use std::sync::Mutex;
 
-    use admin::{Functions, Operated};
+    use admin::{Functions, LocalAdminApi};
     use clap::Parser;
 
     use super::*;
@@ -273,7 +273,7 @@ mod tests {
                 take(node, request);
                 Ok(())
             });
-        let node = Operated::new(Mutex::new((vec!["old".to_owned()], Vec::new())), functions);
+        let node = LocalAdminApi::new(Mutex::new((vec!["old".to_owned()], Vec::new())), functions);
         let (_, Chosen { tables, notes }) = complete_snapshot(&node, "monday").expect("taken");
         let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
         assert_eq!((names, notes.len()), (vec!["old", "new"], 0));
