@@ -91,7 +91,7 @@ pub fn import(
         }
     }
     let (mut count, brings) = (0, sound.iter().any(|(_, sources)| !sources.is_empty()));
-    let held = if brings { doubt_durably(engine, store, &store.view().indexes)? } else { None };
+    let held = if brings { Some(doubt_durably(engine, store, &store.view().indexes)?) } else { None };
     for (directory, sources) in sound {
         match import_all(engine, store, &sources, options) {
             Ok(()) => count += sources.len(),
@@ -114,24 +114,24 @@ pub fn import(
 /// durable at once, so after a power cut that had taken the note an index would count as complete
 /// without their rows. The jobs that bring SSTables do not wait for the commit log: the table of
 /// the notes, which is small, is flushed instead. The caller gives the value to
-/// [`index::build::request_rebuild`]: until then no build that runs already takes the note back.
-/// None: there are no indexes.
+/// [`index::build::request_rebuild`]: until then no build that runs already takes the note back,
+/// and none notes an index that is created meanwhile.
 pub(crate) fn doubt_durably<'e>(
     engine: &'e Engine,
-    base: &TableStore,
+    base: &Arc<TableStore>,
     indexes: &[Arc<IndexStore>],
-) -> Result<Option<Held<'e>>, StorageError> {
+) -> Result<Held<'e>, StorageError> {
+    let held = engine.index_builder.hold(base, indexes.iter().map(|index| index.name()));
     if indexes.is_empty() {
-        return Ok(None);
+        return Ok(held);
     }
-    let held = engine.index_builder.hold(base.id);
     built::mark_incomplete(engine, base, indexes)?;
     if let Some(notes) = built::table(engine)
         && let Some(set) = flush::freeze(engine, &notes)
     {
         flush::flush_set(engine, &notes, &set)?;
     }
-    Ok(Some(held))
+    Ok(held)
 }
 
 /// The SSTables of a directory that the table does not have. The directory may be the table's own:
@@ -318,7 +318,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
     let result = brought.and_then(|sstables| rename(engine, store, &mut transaction, &sources, sstables));
     files::settle(store, transaction);
-    index::build::request_rebuild(engine, store, &store.view().indexes, held);
+    index::build::request_rebuild(engine, store, &store.view().indexes, Some(held));
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())

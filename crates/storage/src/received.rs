@@ -336,7 +336,11 @@ impl ReceivedSSTables {
         for sstable in &sstables {
             index::attached::components::complete(engine, store, sstable)?;
         }
-        let held = import::doubt_durably(engine, store, &filled.missing_indexes(store))?;
+        let missing = filled.missing_indexes(store);
+        let held = match missing.is_empty() {
+            true => None,
+            false => Some(import::doubt_durably(engine, store, &missing)?),
+        };
         let added = self.add(transaction, sstables, came)?;
         // indexes that were created since the entries were written are made again with the new rows
         index::build::request_rebuild(engine, store, &filled.missing_indexes(store), held);

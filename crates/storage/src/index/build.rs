@@ -119,8 +119,8 @@ impl IndexBuilder {
 }
 
 /// Asks for indexes of a table to be made again, because SSTables came whose rows they do not
-/// have.
-/// `held`: kept builds from noting the indexes as complete while the SSTables came.
+/// have. `held`: kept indexes from being noted as complete while the SSTables came; None: as far
+/// as was known, the SSTables came with their entries.
 pub(crate) fn request_rebuild(
     engine: &Engine,
     base: &Arc<TableStore>,
@@ -134,7 +134,9 @@ pub(crate) fn request_rebuild(
     let mut queue = engine.index_builder.queue.lock().expect("no panic inside");
     indexes.iter().for_each(|index| index_builds::add(&mut queue, base, index.name()));
     let doubted = built::mark_incomplete(engine, base, indexes);
-    drop(held);
+    if let Some(held) = held {
+        held.end(&mut queue);
+    }
     drop(queue);
     engine.index_builder.wake();
     if let Err(error) = doubted {
@@ -354,14 +356,7 @@ impl Build {
             return Ok(());
         }
         let Request { base, index, .. } = &self.request;
-        // SSTables came while this build ran, or come, and another build follows: after a crash in
-        // between the index must not count as complete. No build is asked for while this is noted
-        let queue = engine.index_builder.queue.lock().expect("no panic inside");
-        let is_lacking = engine.index_builder.is_held(base.id) || queue.iter().any(|it| it.is_of(base, index));
-        if !is_lacking {
-            built::store(engine, &base.table().keyspace, index, true)?;
-        }
-        drop(queue);
+        built::note_complete(engine, base, index)?;
         self.index.state.set_built(true);
         Ok(())
     }

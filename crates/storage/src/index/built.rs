@@ -86,6 +86,18 @@ pub(crate) fn mark_incomplete(
     indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))
 }
 
+/// Notes that an index is complete, unless another build of it waits or SSTables come whose rows
+/// it may lack: another build follows then, and after a crash before its end the index must not
+/// count as complete.
+pub(super) fn note_complete(engine: &Engine, base: &Arc<TableStore>, index: &str) -> Result<(), StorageError> {
+    // no build is asked for, and no table is held, between the look and the note
+    let queue = engine.index_builder.queue.lock().expect("no panic inside");
+    if queue.iter().any(|it| it.is_of(base, index)) || engine.index_builder.holds_back(base, index) {
+        return Ok(());
+    }
+    store(engine, &base.table().keyspace, index, true)
+}
+
 /// Decides at a start which indexes can be used, and which have to be made.
 pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     let stored = stored(engine)?;
@@ -195,7 +207,7 @@ fn begin(engine: &Engine, base: &Arc<TableStore>, index: &Arc<IndexStore>) -> Re
     if view.sstables.is_empty() && view.memtable_size() == 0 {
         index.state.set_built(true);
         if !engine.options.read_only {
-            store(engine, &base.table().keyspace, index.name(), true)?;
+            note_complete(engine, base, index.name())?;
         }
         return Ok(());
     }

@@ -30,10 +30,26 @@ impl Request {
 #[derive(Default)]
 pub struct IndexBuilder {
     pub(crate) queue: Mutex<VecDeque<Request>>,
-    /// Tables of which no build notes an index as complete, each once for every [`Held`]. Their
-    /// number is that of imports and streams under way. Locked behind `queue`.
-    held: Mutex<Vec<TableId>>,
+    /// Tables of which no index is noted as complete. Locked behind `queue`.
+    held: Mutex<HeldTables>,
     pub(crate) wake: Mutex<Option<Wake>>,
+}
+
+#[derive(Default)]
+struct HeldTables {
+    /// Each table once for every [`Held`]: their number is that of imports and streams under way.
+    tables: Vec<TableId>,
+    /// Indexes of these tables that are made again when their table is not held any more, each
+    /// once.
+    lacking: Vec<(Arc<TableStore>, String)>,
+}
+
+impl HeldTables {
+    fn note_lacking(&mut self, base: &Arc<TableStore>, index: &str) {
+        if !self.lacking.iter().any(|(other, name)| Arc::ptr_eq(other, base) && name == index) {
+            self.lacking.push((Arc::clone(base), index.to_owned()));
+        }
+    }
 }
 
 impl IndexBuilder {
@@ -43,18 +59,29 @@ impl IndexBuilder {
         self.wake();
     }
 
-    /// Keeps builds from noting indexes of a table as complete: SSTables are about to come whose
-    /// rows a build that runs already does not have.
-    pub(crate) fn hold(&self, table: TableId) -> Held<'_> {
+    /// Keeps indexes of a table from being noted as complete: SSTables are about to come whose
+    /// rows a build that runs already does not have. The `lacking` indexes are made again at the
+    /// end.
+    pub(crate) fn hold<'i>(&self, base: &Arc<TableStore>, lacking: impl Iterator<Item = &'i str>) -> Held<'_> {
         // a build that ends looks and notes under this lock
         let _none_ends = self.queue.lock().expect("no panic inside");
-        self.held.lock().expect("no panic inside").push(table);
-        Held { builder: self, table }
+        let mut held = self.held.lock().expect("no panic inside");
+        held.tables.push(base.id);
+        lacking.for_each(|index| held.note_lacking(base, index));
+        Held { builder: self, table: base.id, is_over: false }
     }
 
-    /// Whether no index of the table is to be noted as complete.
-    pub(crate) fn is_held(&self, table: TableId) -> bool {
-        self.held.lock().expect("no panic inside").contains(&table)
+    /// Whether an index that seems to be complete is not to be noted as that, because its table is
+    /// held. The index is made again then, when the table is not held any more: nobody else may
+    /// ask for that, and a start would take the index for incomplete. The caller holds the lock of
+    /// the queue.
+    pub(crate) fn holds_back(&self, base: &Arc<TableStore>, index: &str) -> bool {
+        let mut held = self.held.lock().expect("no panic inside");
+        let is_held = held.tables.contains(&base.id);
+        if is_held {
+            held.note_lacking(base, index);
+        }
+        is_held
     }
 
     /// Number of builds that wait.
@@ -74,18 +101,45 @@ impl IndexBuilder {
     }
 }
 
-/// While this is there, no build notes an index of a table as complete.
+/// While this is there, no index of a table is noted as complete. At the end the indexes that lack
+/// rows are asked for, also where the SSTables did not come.
 pub(crate) struct Held<'b> {
     builder: &'b IndexBuilder,
     table: TableId,
+    /// The table is not held by this any more.
+    is_over: bool,
+}
+
+impl Held<'_> {
+    /// Ends it for a caller that has the lock of the queue.
+    pub(crate) fn end(mut self, queue: &mut VecDeque<Request>) {
+        self.release(queue);
+    }
+
+    fn release(&mut self, queue: &mut VecDeque<Request>) {
+        self.is_over = true;
+        let mut held = self.builder.held.lock().expect("no panic inside");
+        if let Some(at) = held.tables.iter().position(|table| *table == self.table) {
+            held.tables.swap_remove(at);
+        }
+        if held.tables.contains(&self.table) {
+            return;
+        }
+        let (lacking, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut held.lacking).into_iter().partition(|(base, _)| base.id == self.table);
+        held.lacking = others;
+        lacking.iter().for_each(|(base, index)| add(queue, base, index));
+    }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let mut held = self.builder.held.lock().expect("no panic inside");
-        if let Some(at) = held.iter().position(|table| *table == self.table) {
-            held.swap_remove(at);
+        if self.is_over {
+            return;
         }
+        let builder = self.builder;
+        self.release(&mut builder.queue.lock().expect("no panic inside"));
+        builder.wake();
     }
 }
 

@@ -550,9 +550,31 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     node.engine.index_builder.request(&store, "by");
     let _ = node.sim.run_until_idle();
     assert_eq!((node.engine.index_builder.pending(), is_noted()), (0, false));
-    build::request_rebuild(&node.engine, &store, &indexes, held);
+    build::request_rebuild(&node.engine, &store, &indexes, Some(held));
     let _ = node.sim.run_until_idle();
     assert!(is_noted());
+}
+
+/// An index is created while SSTables of an import come, into an empty table and into one with
+/// rows: it is not noted to be complete. Where the import is given up, the index is made again all
+/// the same, and is complete.
+#[test]
+fn an_index_that_is_created_during_an_import_is_not_complete() {
+    for is_empty in [true, false] {
+        let node = Node::with(&[]);
+        if !is_empty {
+            node.set(1, 5, Some(3), None);
+        }
+        let store = node.store();
+        let held = import::doubt_durably(&node.engine, &store, &[]).expect("a sound disk");
+        node.alter(&[index("by", "v")]);
+        let _ = node.sim.run_until_idle();
+        let noted = || built::stored(&node.engine).expect("a sound disk").len();
+        assert_eq!((node.engine.index_builder.pending(), noted()), (0, 0));
+        drop(held);
+        let _ = node.sim.run_until_idle();
+        assert_eq!(noted(), 1);
+    }
 }
 
 /// The power goes out right behind an import, whose SSTables are durable: that the index lacks
