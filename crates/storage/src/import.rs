@@ -319,9 +319,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     let result = brought.and_then(|sstables| rename(engine, store, &mut transaction, &sources, sstables));
     files::settle(store, transaction);
     index::build::request_rebuild(engine, store, &store.view().indexes, Some(held));
-    result?;
-    sources.iter().for_each(|source| store.forget_left_out(source));
-    Ok(sources.len())
+    result.map(|()| sources.len())
 }
 
 /// Adds SSTables in the place of the ones that they are other names of. Err: a TRUNCATE or a scrub
@@ -344,5 +342,7 @@ fn rename(
     transaction.remove_all(sources)?;
     transaction.commit()?;
     store.replace_sstables(&[], sstables);
+    // under the lock: a scrub would otherwise add the rows of one once more
+    sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(())
 }
