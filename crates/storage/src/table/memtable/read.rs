@@ -207,13 +207,15 @@ impl PartitionCursor {
     /// Takes the first rows of the partition, slice by slice. Called in the entry that gives the
     /// head: a write is in both or in neither.
     fn take_first(&mut self, partition: &MemtablePartition) {
-        let mut taken = 0;
+        let (mut taken, mut bytes) = (0, 0);
         while taken < self.first_rows
+            && bytes < BATCH_BYTES
             && let Some(mut slice) = self.next_cursor()
         {
             slice.fill_changes(partition.tombstones());
             slice.fill_rows(partition);
             taken += 1 + slice.rows.len() + slice.changes.len();
+            bytes += slice.rows.iter().map(|(_, row)| row.len()).sum::<usize>();
             let is_whole = slice.rows_done && slice.changes_done;
             match &self.slice {
                 None => self.slice = Some(slice),

@@ -14,15 +14,19 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TablePar
 use types::{CqlType, DecoratedKey};
 
 use super::Memtable;
-use super::read::MemtableStream;
+use super::read::{BATCH_BYTES, MemtableStream};
 
 fn table(reversed: bool) -> Arc<TableMetadata> {
-    let spec =
-        |name: &str, kind, reversed| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed };
+    table_of(CqlType::Int, reversed)
+}
+
+/// A table whose values are of this type.
+fn table_of(ty: CqlType, reversed: bool) -> Arc<TableMetadata> {
+    let spec = |name: &str, kind, ty, reversed| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed };
     let specs = vec![
-        spec("k", ColumnKind::PartitionKey, false),
-        spec("c", ColumnKind::Clustering, reversed),
-        spec("v", ColumnKind::Regular, false),
+        spec("k", ColumnKind::PartitionKey, CqlType::Int, false),
+        spec("c", ColumnKind::Clustering, CqlType::Int, reversed),
+        spec("v", ColumnKind::Regular, ty, false),
     ];
     let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
     Arc::new(TableMetadata::new(
@@ -230,4 +234,32 @@ fn a_small_partition_is_read_as_it_was_at_one_moment() {
         }
         assert_eq!(seen, [10, 10, 10]);
     }
+}
+
+/// The first entry of a read with many slices takes no more bytes than any other.
+#[test]
+fn slices_of_large_rows_are_taken_one_after_the_other() {
+    let table = table_of(CqlType::Blob, false);
+    let column = table.column_by_name("v").expect("there").id;
+    let rows = |timestamp: i64| {
+        let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+        for c in 0..3 {
+            let mut row = Row::new(clustering(c));
+            row.add_cell(Cell::live(column, timestamp, vec![1_u8; BATCH_BYTES * 2 / 3].into()));
+            row.liveness = Liveness::new(timestamp);
+            update.add_row(row);
+        }
+        update
+    };
+    let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+    write(&memtable, &rows(10));
+    let slices = Slices::from((0..3).map(|c| Slice::of_prefix(clustering(c))).collect::<Vec<_>>());
+    let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, slices, false));
+    stream.next_partition().expect("memory").expect("it was written");
+    write(&memtable, &rows(20));
+    let mut seen = Vec::new();
+    while let Some(Unfiltered::Row(row)) = stream.next_unfiltered().expect("memory") {
+        seen.push(row.liveness.timestamp);
+    }
+    assert_eq!(seen, [10, 10, 20]);
 }
