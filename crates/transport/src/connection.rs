@@ -390,7 +390,8 @@ impl<S: Session> Connection<S> {
         }
         assert!(self.admitted.is_none(), "one large body is read at a time");
         self.admitted = Some(shared.large_bodies.take(self.session.body_size(header)));
-        self.origin.control.body_begun.set(Some(self.now));
+        // not the time of the last read: the wait for room is not the client's
+        self.origin.control.body_begun.set(Some(shared.env.now()));
         self.session.admit(header);
         true
     }
