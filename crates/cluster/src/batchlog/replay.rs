@@ -42,7 +42,8 @@ const VERSIONS_READ: [i32; 4] = [10, 11, 12, super::VERSION];
 
 /// Longest age of a record that waits for its schema, seconds: the default of `gc_grace_seconds`,
 /// since that of an unknown table is unknown too. Otherwise the record of a dropped table would
-/// stay for ever in a ring whose schemas never agree.
+/// stay for ever in a ring whose schemas never agree. A record that has mutations of known tables,
+/// too, waits for half of their `gc_grace_seconds` at most.
 const SCHEMA_WAIT_MAX: i64 = 864_000;
 
 /// The outcome of one step of replay.
@@ -303,24 +304,30 @@ impl Node {
     }
 
     /// Whether a record may wait for a schema of other nodes. `mutations`: those of its mutations
-    /// that can be read.
+    /// that can be read. After half of the time until the record is forgotten these are applied
+    /// without the rest: otherwise they would be lost with it.
     fn may_wait(&self, record: &Record, mutations: &[Mutation]) -> bool {
         let now = i64::from(self.env.clock.now_seconds());
-        let is_young = record.written_micros().is_some_and(|written| written / 1_000_000 + SCHEMA_WAIT_MAX > now);
-        is_young && !self.is_forgotten(record, mutations) && self.ring_peers().is_some()
+        let wait = least_grace(mutations).map_or(SCHEMA_WAIT_MAX, |grace| SCHEMA_WAIT_MAX.min(grace / 2));
+        let is_young = record.written_micros().is_some_and(|written| written / 1_000_000 + wait > now);
+        is_young && self.ring_peers().is_some()
     }
 
     /// Whether a purge may have removed deletions that the batch has to obey: applying the batch
     /// could then bring deleted rows back.
     fn is_forgotten(&self, record: &Record, mutations: &[Mutation]) -> bool {
-        let graces = mutations.iter().flat_map(|mutation| &mutation.updates);
-        let grace = graces.map(|update| i64::from(update.table.params.gc_grace_seconds)).min();
         let now = i64::from(self.env.clock.now_seconds());
-        match (grace, record.written_micros()) {
+        match (least_grace(mutations), record.written_micros()) {
             (Some(grace), Some(written)) => written / 1_000_000 + grace <= now,
             _ => false,
         }
     }
+}
+
+/// The least `gc_grace_seconds` of the tables of mutations; None: there are no mutations.
+fn least_grace(mutations: &[Mutation]) -> Option<i64> {
+    let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+    updates.map(|update| i64::from(update.table.params.gc_grace_seconds)).min()
 }
 
 /// Calls `act` for each record of a page. Gives the results, and how many records have failed; the

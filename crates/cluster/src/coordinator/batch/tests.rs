@@ -139,21 +139,25 @@ fn a_record_stays_until_the_schemas_agree() {
         );
     };
     tell("00000000-0000-1000-8000-000000000001");
-    let store = |rows: i32, age_micros: i64| {
-        let mut batch = batch_of(&ring, rows);
+    let store = |known: Option<usize>, age_micros: i64| {
+        let mut batch = batch_of(&ring, 3);
         let mut unknown = batch.mutations[0].to_vec();
         // a byte of the table's id
         unknown[1] ^= 0xff;
         batch.mutations[0] = unknown.into();
+        batch.mutations = [0].into_iter().chain(known).map(|row| batch.mutations[row].clone()).collect();
         batch.id = types::timeuuid::from_micros(node.env.clock.now_micros() - age_micros, 7);
         node.engine.apply(&[node.record_of(&batch)]).expect("room");
     };
-    store(2, 0);
+    store(Some(1), 0);
     // of an unknown table alone, and older than gc_grace_seconds are by default
-    store(1, 864_001_000_000);
-    assert_eq!(records(&ring), [2, 0, 0]);
+    store(None, 864_001_000_000);
+    // half as old: what is known would be forgotten with the rest, were it to wait
+    store(Some(2), 432_001_000_000);
+    assert_eq!(records(&ring), [3, 0, 0]);
     ring.world.run_for(Duration::from_secs(40));
     assert_eq!((records(&ring), ring.stored(0, "ks", 1)), (vec![1, 0, 0], Vec::new()));
+    assert_eq!(ring.stored(2, "ks", 2), [(1, 9)]);
     tell(&own);
     ring.world.run_for(Duration::from_secs(40));
     assert_eq!((records(&ring), ring.stored(2, "ks", 1)), (vec![0, 0, 0], vec![(1, 9)]));
