@@ -63,7 +63,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     let peers: Vec<SocketAddr> = node.ring().peers().map(|peer| peer.address).collect();
     refuse_left_out(node, &peers, |_| true).await.map_err(OperationError::Failed)?;
     if !is_forced {
-        refuse_beside_lost_hints(node).await?;
+        refuse_beside_lost_hints(node).await.map_err(OperationError::Failed)?;
     }
     movements.set_mode(Mode::Leaving);
     let tokens = node.ring().local().tokens.clone();
@@ -80,7 +80,11 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         stay(node, local_states, severity);
         return refused(why);
     }
-    let unbootstrapped = unbootstrap(node).await;
+    let mut unbootstrapped = unbootstrap(node).await;
+    if !is_forced && unbootstrapped.is_ok() {
+        // that a file is damaged may have turned out when it was to be sent
+        unbootstrapped = refuse_beside_lost_hints(node).await;
+    }
     // gossip may have been stopped meanwhile, and then nobody has written to those who gain ranges
     let outcome = match unbootstrapped.and_then(|()| node.refuse_without_gossip()) {
         Ok(()) => node.save_bootstrap_state(BootstrapState::Decommissioned).await,
@@ -127,17 +131,18 @@ fn refuse_concurrent_changes(node: &Node, is_forced: bool) -> Result<()> {
 }
 
 /// Refuses to leave with files of hints that this node cannot read: nobody else has these hints.
-async fn refuse_beside_lost_hints(node: &Arc<Node>) -> Result<()> {
+/// Err: a sentence for the operator.
+async fn refuse_beside_lost_hints(node: &Arc<Node>) -> std::result::Result<(), String> {
     // otherwise an operator wants no hints to go on
     if !node.handoff.settings.load().transfers_on_decommission {
         return Ok(());
     }
     let of_node = Arc::clone(node);
     let job = move || of_node.handoff.store.get().map(|store| store.left_alone()).unwrap_or_default();
-    let names = node.env.blocking_long("hints", job).await.map_err(|full| OperationError::Failed(full.to_string()))?;
+    let names = node.env.blocking_long("hints", job).await.map_err(|full| full.to_string())?;
     match names.first() {
         None => Ok(()),
-        Some(first) => refused(format!(
+        Some(first) => Err(format!(
             "{} files of hints cannot be read here, {first} among them, and would be left behind: the log says why. \
              Take them away, or perform a forceful decommission to ignore.",
             names.len()

@@ -156,6 +156,35 @@ fn a_node_with_hints_that_it_cannot_read_leaves_only_if_it_has_to() {
     assert_eq!(ring.node(1).mode(), Mode::Normal);
 }
 
+/// A file is damaged behind its head, and its host is not there: nobody has read the file before
+/// the node gives its hints away.
+#[test]
+fn a_node_whose_hints_turn_out_to_be_damaged_does_not_leave() {
+    let mut ring = SimRing::new(47, &["dc1"; 4]);
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+    let descriptor = hints::Descriptor { host_id: [9; 16], millis: 1, version: hints::Version::V3, compression: None };
+    let (mut bytes, disk) = (Vec::new(), ring.world.env(1).disk);
+    descriptor.encode(&mut bytes);
+    bytes.extend_from_slice(&[0xff; 64]);
+    let directory = std::path::Path::new(env::sim::DATA).join("hints");
+    // with a checksum the file counts as complete, and the start does not read it
+    for (name, content) in [(descriptor.file_name(), bytes), (descriptor.checksum_name(), vec![0; 8])] {
+        let mut file = disk.create(&directory.join(&name)).expect("there is room");
+        file.write_all(&content).expect("there is room");
+    }
+    ring.kill(1);
+    ring.start(1);
+    ring.agree();
+    let name = descriptor.file_name();
+    beside(&ring, 1, move |node| async move {
+        let left = decommission::decommission(&node, false).await;
+        assert!(matches!(&left, Err(OperationError::Failed(why)) if why.contains(&name)), "{left:?}");
+    });
+    let mode = || ring.node(1).mode();
+    assert!(ring.world.run_until(PATIENCE, || mode() == Mode::Leaving), "nothing is known of the damage yet");
+    assert!(ring.world.run_until(PATIENCE, || mode() == Mode::DecommissionFailed), "{:?}", mode());
+}
+
 /// The data of a table that this node cannot read would stay behind, and nodes of Cassandra may
 /// read the table.
 #[test]
