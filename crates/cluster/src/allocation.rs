@@ -171,8 +171,8 @@ fn observer_states(identity: &IdentityOptions, settings: &JoinSettings) -> Local
     }
 }
 
-/// The follower of gossip for a node that only looks at a ring: it follows no change and answers
-/// no request. It holds the names of the seeds; None: they have none.
+/// The handler of a node that only looks at a ring: it follows no change of the ring and answers
+/// no request. The names are those of the seeds; None: the seeds are given as addresses.
 struct GossipObserver(Option<SeedNames>);
 
 impl MembershipHandler for GossipObserver {

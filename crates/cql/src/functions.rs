@@ -1,5 +1,5 @@
 //! Native functions: what a function is, and how it is called. Each family is a file in
-//! `functions/` and declares its functions in the [`table`]. When a statement is prepared,
+//! `functions/` and declares its functions in the [`registry`]. When a statement is prepared,
 //! [`resolve`] finds there the function that a call means.
 //!
 //! A function takes serialized arguments and appends its serialized value, so that a call allocates

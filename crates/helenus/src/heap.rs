@@ -17,8 +17,8 @@ const GIVE_BACK_TENTHS: u64 = 8;
 const WATCH_TENTHS: u64 = 6;
 /// The time between two looks while there is room.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The time between two looks while it is looked at often. In so long a load frees a few per cent
-/// of the smallest limit.
+/// The time between two looks while the resident memory is looked at often. In so long a load
+/// frees a few per cent of the smallest limit.
 const POLL_INTERVAL_SHORT: Duration = Duration::from_millis(20);
 /// The most bytes that are read of `/proc/self/status`, which is shorter.
 const STATUS_SIZE_MAX: u64 = 64 << 10;

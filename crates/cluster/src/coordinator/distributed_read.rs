@@ -283,16 +283,16 @@ impl DistributedRead<'_> {
         figures: &ReadFigures,
         build: Arc<B>,
     ) -> Result<B::Built, FailedRead<B::Error>> {
-        let carry_out = async |FetchRequest { mut parts, missing, repairs }: FetchRequest| {
+        let fetch = async |FetchRequest { mut parts, missing, repairs }: FetchRequest| {
             self.repair::<B::Error>(repairs).await?;
             self.fetch::<B::Error>(&mut parts, missing, &mut window, &mut taken).await?;
             Ok::<_, FailedRead<B::Error>>(parts)
         };
-        let scanned = scan::run(&self.node.env, &self.node.scans, || self.time_left(), parts, build, carry_out).await;
+        let scanned = scan::run(&self.node.env, &self.node.scans, || self.time_left(), parts, build, fetch).await;
         let ScanOutcome { result, repairs, counts } = scanned.map_err(|unended| match unended {
             ScanError::TimedOut => self.failed(ReadOutcome::TimedOut),
             ScanError::Overloaded => self.failed(ReadOutcome::Overloaded),
-            ScanError::FetchRequest(error) => error,
+            ScanError::Fetch(error) => error,
         })?;
         let built = result.map_err(|error| self.failed(ReadOutcome::Failed(error)))?;
         figures.add_rows(counts);

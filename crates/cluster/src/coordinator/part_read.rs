@@ -2,8 +2,8 @@
 //! of all of it.
 //!
 //! Pure. The stream ends with [`ReadError::WouldBlock`] where something has to be asked for, and
-//! notes what ([`Missing`]); `super::among` asks and reads again from the beginning. What a read
-//! holds in memory is bounded by [`READING_SIZE_MAX`].
+//! notes what ([`Missing`]); `super::distributed_read` asks and reads again from the beginning.
+//! The memory of a read is bounded by [`READING_SIZE_MAX`].
 
 use std::sync::Arc;
 

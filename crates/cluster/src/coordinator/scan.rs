@@ -30,7 +30,7 @@ use crate::replica::apply::within;
 /// reads the portions that scans wait for.
 pub(crate) const SCANS_MAX: usize = LONG_THREADS_MAX / 2;
 
-/// An order for the portions that a scan needs before it can go on.
+/// A request for the portions that a scan needs before it can go on.
 pub(super) struct FetchRequest {
     /// The parts that are left to read.
     pub parts: Vec<PartRead>,
@@ -57,30 +57,30 @@ pub(super) enum ScanError<E> {
     TimedOut,
     /// There was no thread for the scan.
     Overloaded,
-    /// An order could not be carried out.
-    FetchRequest(E),
+    /// The portions could not be fetched.
+    Fetch(E),
 }
 
 /// Builds something from a scan of these parts on a thread for long jobs. `turns` has one permit
 /// for each scan that may have such a thread, `rest` gives the time that the read still has, and
-/// `carry_out` carries out orders and gives the parts with what was missing.
+/// `fetch_portions` carries out a request and gives the parts with what was missing.
 pub(super) async fn run<B: Build, E>(
     env: &Env,
     turns: &Arc<Semaphore>,
     rest: impl Fn() -> Duration,
     parts: Arc<Vec<PartRead>>,
     build: Arc<B>,
-    mut carry_out: impl AsyncFnMut(FetchRequest) -> Result<Vec<PartRead>, E>,
+    mut fetch_portions: impl AsyncFnMut(FetchRequest) -> Result<Vec<PartRead>, E>,
 ) -> Result<ScanOutcome<B>, ScanError<E>> {
     let turn = within(env, rest(), Arc::clone(turns).acquire_owned()).await.ok_or(ScanError::<E>::TimedOut)?;
     let turn = turn.map_err(|_| ScanError::<E>::Overloaded)?;
-    let (orders, mut ordered) = mpsc::channel::<(FetchRequest, oneshot::Sender<Vec<PartRead>>)>(1);
+    let (requests, mut requested) = mpsc::channel::<(FetchRequest, oneshot::Sender<Vec<PartRead>>)>(1);
     let job = move || {
         // held until the thread is free again, also where nobody waits for the scan any more
         let _turn = turn;
-        let fetch = |order| {
+        let fetch = |request| {
             let (tell, told) = oneshot::channel();
-            orders.blocking_send((order, tell)).map_err(|_| ReadError::Stopped)?;
+            requests.blocking_send((request, tell)).map_err(|_| ReadError::Stopped)?;
             told.blocking_recv().map_err(|_| ReadError::Stopped)
         };
         let mut stream = ScanStream::new(parts, fetch);
@@ -90,22 +90,22 @@ pub(super) async fn run<B: Build, E>(
     };
     let mut job = Box::pin(env.blocking_long("scan of replicas", job));
     let ended = loop {
-        let next = select(&mut job, Box::pin(ordered.recv()));
+        let next = select(&mut job, Box::pin(requested.recv()));
         match within(env, rest(), next).await.ok_or(ScanError::<E>::TimedOut)? {
             Either::Left((ended, _)) => break ended,
-            Either::Right((Some((order, tell)), _)) => {
-                let parts = carry_out(order).await.map_err(ScanError::FetchRequest)?;
+            Either::Right((Some((request, tell)), _)) => {
+                let parts = fetch_portions(request).await.map_err(ScanError::Fetch)?;
                 // a scan that was stopped does not take them
                 let _ = tell.send(parts);
             }
-            // the scan gives no more orders and is about to end
+            // the scan makes no more requests and is about to end
             Either::Right((None, _)) => break within(env, rest(), &mut job).await.ok_or(ScanError::<E>::TimedOut)?,
         }
     };
     ended.map_err(|_| ScanError::<E>::Overloaded)
 }
 
-/// The stream of a scan. `F` carries out an order, and gives the parts with what was missing.
+/// The stream of a scan. `F` carries out a request, and gives the parts with what was missing.
 pub(super) struct ScanStream<F> {
     fetch: F,
     parts: Arc<Vec<PartRead>>,

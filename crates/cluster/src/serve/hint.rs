@@ -13,7 +13,7 @@
 //!
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
 //! the sender forgets it then. The hints that a node has kept for itself are taken in the same way
-//! ([`take_own`]). Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
+//! ([`apply_own_hint`]). Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
 use std::net::SocketAddr;
 use std::sync::Weak;
@@ -50,7 +50,7 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
     take_decoded(node, from, &message).await
 }
 
-/// Takes the hints that a node has kept for itself (`Node::hint_self`).
+/// The function that applies a hint which the node has kept for itself (`Node::hint_self`).
 pub(crate) fn apply_own_hint(node: Weak<Node>) -> ApplyOwnHint {
     Box::new(move |hint| {
         let node = node.upgrade();

@@ -85,7 +85,7 @@ fn is_of_names(command: &ReadCommand) -> bool {
     !command.slices.0.is_empty() && command.slices.0.iter().all(|slice| format::is_row(&command.table, slice))
 }
 
-/// Tells of it.
+/// Adds the lines on the way to the rows.
 pub(super) fn add_lines(
     lines: &mut Lines,
     plan: &SelectPlan,

@@ -30,7 +30,7 @@ const BLOCKS_MANY: u64 = 16;
 /// Rows of a read without a filter and without an end that are.
 const ROWS_WIDE: u64 = 10_000;
 
-/// Tells of them.
+/// Adds the lines of the hints.
 pub(super) fn add_lines(lines: &mut Lines, plan: &SelectPlan, execution: &Execution<'_>) {
     let Some(read) = execution.recording.reads.first() else { return };
     let path = Path::of(&read.commands);

@@ -1,4 +1,4 @@
-//! A coordinator that writes down what a statement asks of it.
+//! A coordinator that records what a statement asks of it.
 
 use std::cell::RefCell;
 use std::sync::Arc;

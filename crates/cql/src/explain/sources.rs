@@ -9,7 +9,7 @@ use super::lines::Lines;
 use super::{Execution, format};
 use crate::result::CqlResult;
 
-/// Tells of them.
+/// Adds the lines of all sources, and of the result of each read.
 pub(super) fn add_lines(lines: &mut Lines, table: &TableMetadata, execution: &Execution<'_>) {
     for read in &execution.recording.reads {
         sources(lines, table, &read.report);

@@ -15,7 +15,7 @@ use crate::statements::modification::ModificationPlan;
 /// Mutations that are told of one by one.
 const MUTATIONS_MAX: usize = 16;
 
-/// Tells of it.
+/// Adds the lines of a write.
 pub(super) fn add_lines<C: ExplainCoordinator>(
     lines: &mut Lines,
     plan: &Plan,

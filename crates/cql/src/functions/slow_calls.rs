@@ -2,9 +2,9 @@
 //! until the request that made them tells its client.
 //!
 //! Functions are called deep in the evaluation of terms and rows, where no request is at hand, so
-//! a call that took long is noted on its thread, and whoever runs a piece of a request without a
-//! wait takes the notes behind it: [`collect`]. A request that goes through several such pieces is
-//! watched as a whole by [`collect_async`]. Where nobody watches nothing is noted.
+//! a call that took long is recorded on its thread. [`collect`] runs a piece of a request without
+//! a wait, and gives the sentences that were recorded meanwhile; [`collect_async`] does so for a
+//! request of several such pieces. Where nobody collects nothing is recorded.
 //!
 //! Bound: [`SLOW_CALLS_MAX`] sentences of a request; further ones are left out.
 
@@ -16,45 +16,45 @@ use std::pin::pin;
 pub(crate) const SLOW_CALLS_MAX: usize = 100;
 
 thread_local! {
-    /// The sentences about calls on this thread; None: nobody watches.
+    /// The sentences about calls on this thread; None: nobody collects.
     static RECORDED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Notes a call that took long.
+/// Records a call that took long.
 pub(super) fn record(sentence: impl FnOnce() -> String) {
     record_all(|| vec![sentence()]);
 }
 
-/// Notes what was noted on another thread.
+/// Records the sentences that were recorded on another thread.
 pub(crate) fn record_all(sentences: impl FnOnce() -> Vec<String>) {
-    RECORDED.with_borrow_mut(|noted| {
-        if let Some(noted) = noted.as_mut().filter(|noted| noted.len() < SLOW_CALLS_MAX) {
-            noted.extend(sentences());
-            noted.truncate(SLOW_CALLS_MAX);
+    RECORDED.with_borrow_mut(|recorded| {
+        if let Some(recorded) = recorded.as_mut().filter(|recorded| recorded.len() < SLOW_CALLS_MAX) {
+            recorded.extend(sentences());
+            recorded.truncate(SLOW_CALLS_MAX);
         }
     });
 }
 
-/// Whether somebody watches on this thread.
+/// Whether somebody collects sentences on this thread.
 pub(crate) fn is_collecting() -> bool {
     RECORDED.with_borrow(Option::is_some)
 }
 
-/// Runs a piece of work and gives what it noted besides.
+/// Runs a piece of work; gives its result, and the sentences that it recorded.
 pub(crate) fn collect<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let outer = RECORDED.replace(Some(Vec::new()));
     let done = work();
     (done, RECORDED.replace(outer).unwrap_or_default())
 }
 
-/// Runs a request and gives what all of its pieces noted besides.
+/// Runs a request; gives its result, and the sentences that all of its pieces recorded.
 pub(crate) async fn collect_async<F: Future>(request: F) -> (F::Output, Vec<String>) {
     let mut request = pin!(request);
     let mut sentences = Vec::new();
     let done = poll_fn(|context| {
-        let (polled, noted) = collect(|| request.as_mut().poll(context));
+        let (polled, recorded) = collect(|| request.as_mut().poll(context));
         let room = SLOW_CALLS_MAX - sentences.len();
-        sentences.extend(noted.into_iter().take(room));
+        sentences.extend(recorded.into_iter().take(room));
         polled
     });
     (done.await, sentences)
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_go_to_the_innermost_who_watches() {
+    fn sentences_go_to_the_innermost_who_collects() {
         record(|| "nobody watches".to_owned());
         let ((inner, of_inner), outer) = collect(|| {
             record(|| "a".to_owned());

@@ -122,8 +122,8 @@ impl<S: Sink> Digester<S> {
         self.sink.take_in(&deletion.marked_for_delete_at.to_be_bytes());
     }
 
-    fn boolean(&mut self, truth: bool) {
-        self.sink.take_in(&[u8::from(!truth)]);
+    fn boolean(&mut self, value: bool) {
+        self.sink.take_in(&[u8::from(!value)]);
     }
 
     #[inline]

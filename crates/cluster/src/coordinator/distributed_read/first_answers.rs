@@ -1,7 +1,7 @@
 //! The first answers of a part's replicas, as many as the level wants.
 //!
 //! The nearest replica gives data, the others a digest of it. Where digests differ, the replicas
-//! that gave one are asked for data as well. [`Waiting`] is either wait.
+//! that gave one are asked for data as well. [`PendingReplies`] is either wait.
 
 use std::sync::Arc;
 

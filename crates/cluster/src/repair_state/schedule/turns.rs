@@ -8,8 +8,8 @@
 //! 1. A node that has something to repair, and whose replicas are up, tells `due` with the time by
 //!    which it should be done.
 //! 2. Where nobody stands in its way ([`may_claim`]) it tells `claim`, waits until gossip has
-//!    reached everybody, and looks again ([`keeps`]): of two that have claimed at the same moment
-//!    the later one by (time, host id) goes back.
+//!    reached everybody, and looks again ([`may_keep`]): of two that have claimed at the same
+//!    moment the later one by (time, host id) goes back.
 //! 3. It tells `run`, repairs, and looks again before each repair.
 //!
 //! Invariant: as long as gossip reaches everybody within [`SETTLE`], no more nodes run at a time

@@ -52,7 +52,7 @@ pub(crate) struct AnnOrdering {
     vector: Term,
 }
 
-/// A [`AnnOrdering`] with its vector evaluated.
+/// An [`AnnOrdering`] with its vector evaluated.
 pub(super) struct BoundAnnOrdering {
     column: Column,
     index: Arc<str>,
