@@ -556,8 +556,8 @@ const ENTRY_BYTES_MIN: usize = 2;
 
 /// The changes of views that follow from an update of one partition of their base. `stored` has the
 /// present [`affected_rows`]. In the order of `views`. `size` grows by the bytes of the changes,
-/// or fewer; where it passes `size_max`, changes of several rows are given up, since
-/// those of a wide partition might not fit into memory.
+/// or fewer; where it passes `size_max`, changes of several rows are given up, since those of a
+/// wide partition might not fit into memory.
 pub fn of_update(
     views: &[Arc<View>],
     update: &PartitionUpdate,

@@ -16,7 +16,7 @@ use rows::command::IndexLimits;
 use storage::guardrails::{CollectionGuards, PartitionGuards};
 
 /// Time after which the log has the same violation again. As in `Guardrail`.
-const LOG_INTERVAL: Duration = Duration::from_secs(600);
+const LOG_REPEAT_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Most violations that are remembered. Beyond this number all are forgotten, and the log may be
 /// told of them again.
@@ -63,7 +63,7 @@ impl ActiveGuardrails {
     /// each of its requests: a line for each would rotate everything else out of the log.
     pub fn should_log(&self, violation: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.get(violation).is_some_and(|at| now.since(*at) < LOG_INTERVAL) {
+        if logged.get(violation).is_some_and(|at| now.since(*at) < LOG_REPEAT_INTERVAL) {
             return false;
         }
         if logged.len() >= LOGGED_MAX {

@@ -3,7 +3,7 @@
 //!
 //! A sequence of segments, each of as many vectors as fit into [`SEGMENT_SIZE`] bytes of memory, so
 //! that memory does not grow with the SSTable. A segment is a hierarchical navigable small world
-//! ([`build`]): vectors are nodes, each tied to some that are near it; a few are nodes of upper
+//! ([`build`]): vectors are nodes, each connected to some near it; a few are nodes of upper
 //! layers too, through which a search comes into the right part quickly. Equal vectors are one
 //! node.
 //!
@@ -519,12 +519,12 @@ impl<'g> Walk<'g> {
             let mut cursor = Cursor::new(record);
             let count = cursor.u32()? as usize;
             if count > most {
-                return Err(damaged(format!("{count} ties of a node")).into());
+                return Err(damaged(format!("{count} neighbours of a node")).into());
             }
             for _ in 0..count {
                 let node = cursor.u32()?;
                 if u64::from(node) >= self.segment.head.nodes {
-                    return Err(damaged(format!("a tie to node {node} of {}", self.segment.head.nodes)).into());
+                    return Err(damaged(format!("node {node} of {} as a neighbour", self.segment.head.nodes)).into());
                 }
                 out.push(node);
             }
@@ -589,7 +589,7 @@ impl Layers for Walk<'_> {
     }
 }
 
-/// The nodes among which those that are tied to one are chosen: each that is nearer to it than to
+/// The nodes among which the neighbours of one are chosen: each that is nearer to it than to
 /// one chosen before, then, while there is room, the best of the others. `best`: best first.
 fn chosen<F: Fn(u32, u32) -> f32>(best: &[Ranked], most: usize, rank: F) -> Vec<u32> {
     let mut chosen: Vec<u32> = Vec::with_capacity(most);

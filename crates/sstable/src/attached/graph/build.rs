@@ -2,8 +2,10 @@
 //!
 //! 1. A new node gets its layers from its number, so that the same rows give the same file.
 //! 2. From the entry, the nearest node of each upper layer is looked for, down to the node's own
-//!    layers; in each of those it is tied to some of the [`BREADTH`] nearest ([`super::chosen`]).
-//! 3. Those are tied to it in turn; where one has too many neighbours then, they are chosen again.
+//!    layers; in each of those it is connected to some of the [`BREADTH`] nearest
+//!    ([`super::chosen`]).
+//! 3. Those are connected to it in turn; where one has too many neighbours then, they are chosen
+//!    again.
 //!
 //! The method is that of Malkov and Yashunin, "Efficient and robust approximate nearest neighbor
 //! search using Hierarchical Navigable Small World graphs" (2016), with their second way to choose.

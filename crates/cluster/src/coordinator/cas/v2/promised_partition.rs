@@ -3,8 +3,8 @@
 //! Their data is merged like that of any read, and nobody is repaired: a majority has every commit.
 //! A read that wants more rows than came with the promises asks for them
 //! ([`PromisedPartition::was_extended`]); such a read is linearizable only once something has been
-//! accepted with the ballot. Agrees with
-//! the end of `org.apache.cassandra.service.paxos.Paxos.begin`.
+//! accepted with the ballot. Agrees with the end of
+//! `org.apache.cassandra.service.paxos.Paxos.begin`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
