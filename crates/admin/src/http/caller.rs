@@ -74,22 +74,18 @@ const REFUSED_BODY_TIME: Duration = Duration::from_secs(2);
 /// nobody has read to its end. The caller's system drops an answer that it holds already when it
 /// hears that bytes of the body came to a closed connection, and the caller would see a lost
 /// connection in place of the reason.
-async fn refuse_after_body(served: &HttpState, body: Body, error: &AdminError) -> Response {
+async fn refuse_after_body(state: &HttpState, body: Body, error: &AdminError) -> Response {
     // whatever becomes of the body, the answer is the same
     let read = axum::body::to_bytes(body, REFUSED_BODY_SIZE_MAX);
-    drop(served.env.timeout(REFUSED_BODY_TIME, read).await);
+    drop(state.env.timeout(REFUSED_BODY_TIME, read).await);
     refuse(error)
 }
 
 /// The whole body of a request, of `size_max` bytes at most. Err: the reason why it is not taken,
 /// and the status that says so.
-async fn read_body(
-    served: &HttpState,
-    body: Body,
-    size_max: usize,
-) -> std::result::Result<Bytes, (StatusCode, String)> {
+async fn read_body(state: &HttpState, body: Body, size_max: usize) -> std::result::Result<Bytes, (StatusCode, String)> {
     let read = axum::body::to_bytes(body, size_max);
-    match served.env.timeout(served.limits.body, read).await {
+    match state.env.timeout(state.limits.body, read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
             let why = format!("the body is longer than {} KiB", size_max >> 10);
@@ -101,49 +97,49 @@ async fn read_body(
 
 /// Reads a request, finds out who has sent it, puts the [`Caller`] beside the request, and refuses
 /// callers who are not what they say, or whom the port does not answer.
-pub(super) async fn identify(State(served): State<HttpState>, request: Request, next: Next) -> Response {
+pub(super) async fn identify(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let is_public = PUBLIC_PATHS.contains(&request.uri().path());
-    let caller = match caller(&served, request.headers()).await {
+    let caller = match caller(&state, request.headers()).await {
         Ok(caller) => caller,
         Err(_) if is_public => Caller::Nobody,
-        Err(error) => return refuse_after_body(&served, request.into_body(), &error).await,
+        Err(error) => return refuse_after_body(&state, request.into_body(), &error).await,
     };
-    let is_known = caller != Caller::Nobody || served.reach != CallerScope::Network { by_certificate: false };
+    let is_known = caller != Caller::Nobody || state.reach != CallerScope::Network { by_certificate: false };
     if !is_known && !is_public {
         let why = "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic";
-        return refuse_after_body(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
+        return refuse_after_body(&state, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
     }
     let (parts, body) = request.into_parts();
     let size_max = if is_known { BODY_SIZE_MAX } else { UNKNOWN_BODY_SIZE_MAX };
-    let body = match read_body(&served, body, size_max).await {
+    let body = match read_body(&state, body, size_max).await {
         Ok(body) => body,
         Err((status, why)) => return (status, Json(AdminError::Invalid(why))).into_response(),
     };
     let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(caller);
     // a browser that speaks TLS has compared the name with the certificate
-    match served.is_encrypted {
+    match state.is_encrypted {
         true => next.run(request).await,
         false => check_host(request, next).await,
     }
 }
 
-async fn caller(served: &HttpState, headers: &HeaderMap) -> Result<Caller> {
+async fn caller(state: &HttpState, headers: &HeaderMap) -> Result<Caller> {
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     match shown.and_then(|shown| shown.split_once(' ')) {
         Some((scheme, _)) if scheme.eq_ignore_ascii_case("bearer") => {
-            served.access.check_token(headers).map(|()| Caller::Token)
+            state.access.check_token(headers).map(|()| Caller::Token)
         }
         // the token as the password of a URL
-        Some(_) if served.access.check_token(headers).is_ok() => Ok(Caller::Token),
-        Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") && served.console.needs_login() => {
+        Some(_) if state.access.check_token(headers).is_ok() => Ok(Caller::Token),
+        Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") && state.console.needs_login() => {
             let unreadable = || AdminError::Unauthorized("Authorization: Basic is not readable".to_owned());
             let (user, password) = credentials(encoded).ok_or_else(unreadable)?;
-            let (console, name) = (Arc::clone(&served.console), Arc::from(user.as_str()));
-            served.call(CallLength::Login, move || console.log_in(&user, &password)).await?;
+            let (console, name) = (Arc::clone(&state.console), Arc::from(user.as_str()));
+            state.call(CallLength::Login, move || console.log_in(&user, &password)).await?;
             Ok(Caller::Login(name))
         }
-        _ => Ok(served.sessions.user(&served.env, headers).map_or(Caller::Nobody, Caller::Session)),
+        _ => Ok(state.sessions.user(&state.env, headers).map_or(Caller::Nobody, Caller::Session)),
     }
 }
 
@@ -156,14 +152,14 @@ fn credentials(encoded: &str) -> Option<(String, String)> {
 }
 
 /// Whether a caller may see texts of users.
-pub(super) async fn may_see(served: &HttpState, caller: &Caller) -> Result<()> {
+pub(super) async fn may_see(state: &HttpState, caller: &Caller) -> Result<()> {
     match caller {
         Caller::Token => Ok(()),
         Caller::Session(user) | Caller::Login(user) => {
-            let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            served.call(CallLength::Login, move || console.may_see(&user)).await
+            let (console, user) = (Arc::clone(&state.console), Arc::clone(user));
+            state.call(CallLength::Login, move || console.may_see(&user)).await
         }
-        Caller::Nobody if served.console.needs_login() => {
+        Caller::Nobody if state.console.needs_login() => {
             Err(AdminError::Unauthorized("log in first, or show the node's token".to_owned()))
         }
         Caller::Nobody => Ok(()),
@@ -171,14 +167,14 @@ pub(super) async fn may_see(served: &HttpState, caller: &Caller) -> Result<()> {
 }
 
 /// Whether a caller may change something.
-pub(super) async fn may_change(served: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
+pub(super) async fn may_change(state: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
     match caller {
         Caller::Token => Ok(()),
         Caller::Login(user) => {
-            let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            served.call(CallLength::Login, move || console.may_change(&user)).await
+            let (console, user) = (Arc::clone(&state.console), Arc::clone(user));
+            state.call(CallLength::Login, move || console.may_change(&user)).await
         }
-        Caller::Nobody | Caller::Session(_) => served.access.check_token(headers),
+        Caller::Nobody | Caller::Session(_) => state.access.check_token(headers),
     }
 }
 

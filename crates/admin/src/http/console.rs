@@ -130,45 +130,45 @@ async fn file(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-async fn session(State(served): State<HttpState>, headers: HeaderMap) -> Response {
-    let user = served.sessions.user(&served.env, &headers).map(|user| user.to_string());
-    let console = &served.console;
+async fn session(State(state): State<HttpState>, headers: HeaderMap) -> Response {
+    let user = state.sessions.user(&state.env, &headers).map(|user| user.to_string());
+    let console = &state.console;
     let (needs_login, queries_enabled) = (console.needs_login(), console.queries_enabled());
     Json(Session { needs_login, user, queries_enabled }).into_response()
 }
 
-async fn log_in(State(served): State<HttpState>, Json(login): Json<Login>) -> Response {
-    if !served.console.needs_login() {
+async fn log_in(State(state): State<HttpState>, Json(login): Json<Login>) -> Response {
+    if !state.console.needs_login() {
         return refuse(&AdminError::Invalid("nobody logs in at this node".to_owned()));
     }
-    let console = Arc::clone(&served.console);
+    let console = Arc::clone(&state.console);
     let user = login.user.clone();
-    match served.call(CallLength::Login, move || console.log_in(&login.user, &login.password)).await {
-        Ok(()) => ([(header::SET_COOKIE, served.sessions.begin(&served.env, &user))], Json(())).into_response(),
+    match state.call(CallLength::Login, move || console.log_in(&login.user, &login.password)).await {
+        Ok(()) => ([(header::SET_COOKIE, state.sessions.begin(&state.env, &user))], Json(())).into_response(),
         Err(error) => refuse(&error),
     }
 }
 
 /// The body must be JSON here as well: a page of another origin ends no session.
-async fn log_out(State(served): State<HttpState>, headers: HeaderMap, Json(()): Json<()>) -> Response {
-    ([(header::SET_COOKIE, served.sessions.end(&headers))], Json(())).into_response()
+async fn log_out(State(state): State<HttpState>, headers: HeaderMap, Json(()): Json<()>) -> Response {
+    ([(header::SET_COOKIE, state.sessions.end(&headers))], Json(())).into_response()
 }
 
-async fn query(State(served): State<HttpState>, headers: HeaderMap, Json(query): Json<Query>) -> Response {
-    let console = Arc::clone(&served.console);
+async fn query(State(state): State<HttpState>, headers: HeaderMap, Json(query): Json<Query>) -> Response {
+    let console = Arc::clone(&state.console);
     if !console.queries_enabled() {
         let why = "queries are off here: start the node with console_queries_enabled: true";
         return (StatusCode::FORBIDDEN, Json(AdminError::Unauthorized(why.to_owned()))).into_response();
     }
-    let user = served.sessions.user(&served.env, &headers);
+    let user = state.sessions.user(&state.env, &headers);
     if console.needs_login() && user.is_none() {
         return refuse(&AdminError::Unauthorized("log in first".to_owned()));
     }
-    answer(served.call(CallLength::Short, move || console.query(user.as_deref(), &query.query)).await)
+    answer(state.call(CallLength::Short, move || console.query(user.as_deref(), &query.query)).await)
 }
 
-async fn sample(State(served): State<HttpState>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
-    if let Err(error) = caller::may_see(&served, &caller).await {
+async fn sample(State(state): State<HttpState>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
+    if let Err(error) = caller::may_see(&state, &caller).await {
         return refuse(&error);
     }
     let request = SampleRequest {
@@ -179,14 +179,14 @@ async fn sample(State(served): State<HttpState>, Extension(caller): Extension<Ca
         count: SAMPLE_COUNT,
         samplers: SAMPLERS.iter().map(|sampler| sampler.name.to_owned()).collect(),
     };
-    let api = Arc::clone(&served.api);
-    answer(served.call(CallLength::Lasting, move || (&*api as &dyn AdminApi).ask(&request)).await)
+    let api = Arc::clone(&state.api);
+    answer(state.call(CallLength::Lasting, move || (&*api as &dyn AdminApi).ask(&request)).await)
 }
 
 /// Clients are served, and the node is not about to stop.
-async fn ready(State(served): State<HttpState>) -> Response {
-    let api = Arc::clone(&served.api);
-    let node = match served.call(CallLength::Short, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
+async fn ready(State(state): State<HttpState>) -> Response {
+    let api = Arc::clone(&state.api);
+    let node = match state.call(CallLength::Short, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
         Ok(node) => node,
         Err(error) => return refuse(&error),
     };

@@ -157,7 +157,7 @@ pub(super) fn routes() -> Router<HttpState> {
 }
 
 async fn answer(
-    State(served): State<HttpState>,
+    State(state): State<HttpState>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
     method: Method,
@@ -174,10 +174,10 @@ async fn answer(
     };
     let changes =
         matches!(endpoint.action, EndpointAction::Changes(_) | EndpointAction::Lasts(_) | EndpointAction::Begins(..));
-    if changes && let Err(error) = may_change(&served, &caller, &headers).await {
+    if changes && let Err(error) = may_change(&state, &caller, &headers).await {
         return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
     }
-    let (api, env, jobs) = (Arc::clone(&served.api), served.env.clone(), Arc::clone(&served.jobs));
+    let (api, env, jobs) = (Arc::clone(&state.api), state.env.clone(), Arc::clone(&state.jobs));
     let action = endpoint.action;
     let length = if matches!(action, EndpointAction::Lasts(_)) { CallLength::Lasting } else { CallLength::Short };
     let call = move || match action {
@@ -187,7 +187,7 @@ async fn answer(
         }
         EndpointAction::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
     };
-    match served.call(length, call).await {
+    match state.call(length, call).await {
         Ok(answer) => answer.into_response(),
         Err(AdminError::Invalid(why)) => text(StatusCode::BAD_REQUEST, why),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.message().to_owned()),
@@ -195,13 +195,13 @@ async fn answer(
 }
 
 /// Whether a call may change the node.
-async fn may_change(served: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
+async fn may_change(state: &HttpState, caller: &Caller, headers: &HeaderMap) -> Result<()> {
     let is_of_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
-    let is_open = served.console.is_managed_without_token() && served.reach == CallerScope::Machine;
+    let is_open = state.console.is_managed_without_token() && state.reach == CallerScope::Machine;
     if is_open && !is_of_browser && !headers.contains_key(header::AUTHORIZATION) {
-        return served.access.check_changeable();
+        return state.access.check_changeable();
     }
-    caller::may_change(served, caller, headers).await
+    caller::may_change(state, caller, headers).await
 }
 
 fn text(status: StatusCode, text: String) -> Response {

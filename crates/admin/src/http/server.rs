@@ -82,8 +82,8 @@ pub(super) async fn serve_within(
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
     let (access, jobs, call_limits) = (Arc::new(access), Arc::default(), Arc::default());
     let accept = Accept::new(env.clone(), listener, tls);
-    let served = HttpState { env, api, console, access, reach, is_encrypted, sessions, jobs, call_limits, limits };
-    connections::serve(accept, router(served), limits).await
+    let state = HttpState { env, api, console, access, reach, is_encrypted, sessions, jobs, call_limits, limits };
+    connections::serve(accept, router(state), limits).await
 }
 
 /// How callers reach the port.
@@ -101,20 +101,20 @@ impl PortSecurity {
 }
 
 /// All routes.
-fn router(served: HttpState) -> Router {
+fn router(state: HttpState) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/{verb}", get(verb).post(verb))
         .merge(console::routes())
         .merge(management::routes())
-        .with_state(served.clone())
-        .layer(axum::middleware::from_fn_with_state(served, caller::identify))
+        .with_state(state.clone())
+        .layer(axum::middleware::from_fn_with_state(state, caller::identify))
 }
 
 /// Checks a call and makes it on a thread for such calls, as verbs may take as long as a
 /// compaction.
 async fn verb(
-    State(served): State<HttpState>,
+    State(state): State<HttpState>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     method: Method,
@@ -122,7 +122,7 @@ async fn verb(
     RawQuery(query): RawQuery,
     body: Bytes,
 ) -> Response {
-    let Some(effect) = served.api.effect(&name) else {
+    let Some(effect) = state.api.effect(&name) else {
         return (StatusCode::NOT_FOUND, Json(AdminError::Invalid(format!("no verb {name}")))).into_response();
     };
     // a browser sends a GET for any page that asks for it, so nothing is changed by one
@@ -132,13 +132,13 @@ async fn verb(
     }
     let allowed = match effect {
         Effect::Reads => Ok(()),
-        Effect::Shows => caller::may_see(&served, &caller).await,
-        Effect::Changes => caller::may_change(&served, &caller, &headers).await,
+        Effect::Shows => caller::may_see(&state, &caller).await,
+        Effect::Changes => caller::may_change(&state, &caller, &headers).await,
     };
     if let Err(error) = allowed {
         return refuse(&error);
     }
-    let (api, length) = (Arc::clone(&served.api), CallLength::of_verb(&name));
+    let (api, length) = (Arc::clone(&state.api), CallLength::of_verb(&name));
     let call = move || {
         let request = match method {
             Method::POST => body.to_vec(),
@@ -146,7 +146,7 @@ async fn verb(
         };
         api.call_json(&name, &request)
     };
-    match served.call(length, call).await {
+    match state.call(length, call).await {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => refuse(&error),
     }
@@ -170,7 +170,7 @@ struct MetricsQuery {
     name: Option<String>,
 }
 
-async fn metrics(State(served): State<HttpState>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
+async fn metrics(State(state): State<HttpState>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
     let names = match query.names.as_deref().map(|word| (word, Names::parse(word))) {
         None if query.name.is_some() => Names::ManagementApi,
         None => Names::default(),
@@ -186,12 +186,12 @@ async fn metrics(State(served): State<HttpState>, headers: HeaderMap, Query(quer
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if names == Names::Helenus { Form::of_accept(accept) } else { Form::Text };
-    let (api, prefixes) = (Arc::clone(&served.api), Vec::from_iter(query.name));
+    let (api, prefixes) = (Arc::clone(&state.api), Vec::from_iter(query.name));
     let collect = move || match names {
         Names::Helenus => prometheus::collect(api.as_ref(), form),
         other => prometheus::collect_as(api.as_ref(), other, &prefixes),
     };
-    match served.call(CallLength::Short, collect).await {
+    match state.call(CallLength::Short, collect).await {
         Ok(body) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
         Err(error) => refuse(&error),
     }

@@ -48,37 +48,37 @@ pub(super) fn of_dse(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(400, "this is only possible on DSE"))
 }
 
-pub(super) fn reload_seeds(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    Ok(Answer::json(200, json!(asked.ask(&ReloadSeeds {})?)))
+pub(super) fn reload_seeds(call: &ManagementRequest<'_>) -> Result<Answer> {
+    Ok(Answer::json(200, json!(call.ask(&ReloadSeeds {})?)))
 }
 
-pub(super) fn refresh(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let Some(keyspace) = asked.value("keyspaceName") else { return invalid("Must provide a keyspace name") };
-    let Some(table) = asked.value("table") else { return invalid("table must be provided") };
-    done(asked.ask(&Refresh { keyspace: keyspace.to_owned(), table: table.to_owned() }))
+pub(super) fn refresh(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let Some(keyspace) = call.value("keyspaceName") else { return invalid("Must provide a keyspace name") };
+    let Some(table) = call.value("table") else { return invalid("table must be provided") };
+    done(call.ask(&Refresh { keyspace: keyspace.to_owned(), table: table.to_owned() }))
 }
 
-pub(super) fn cleanup_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(cleanup(asked))
+pub(super) fn cleanup_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(cleanup(call))
 }
 
-pub(super) fn cleanup(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: KeyspaceRequest = asked.body()?;
+pub(super) fn cleanup(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: KeyspaceRequest = call.body()?;
     if request.keyspace_name.as_deref().is_some_and(|name| name == "system" || name == "system_schema") {
         // every node has these for itself
         return Ok(());
     }
     let keyspace = request.keyspace_name.filter(|name| name != "NON_LOCAL_STRATEGY");
-    asked.ask(&CleanupRequest { tables: tables(keyspace, request.tables), jobs: request.jobs })
+    call.ask(&CleanupRequest { tables: tables(keyspace, request.tables), jobs: request.jobs })
 }
 
-pub(super) fn flush_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(flush(asked))
+pub(super) fn flush_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(flush(call))
 }
 
-pub(super) fn flush(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: KeyspaceRequest = asked.body()?;
-    asked.ask(&Flush { tables: tables(request.keyspace_name, request.tables) })
+pub(super) fn flush(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: KeyspaceRequest = call.body()?;
+    call.ask(&Flush { tables: tables(request.keyspace_name, request.tables) })
 }
 
 #[derive(Deserialize, Default)]
@@ -93,12 +93,12 @@ struct Compaction {
     tables: Option<Vec<String>>,
 }
 
-pub(super) fn compact_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(compact(asked))
+pub(super) fn compact_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(compact(call))
 }
 
-pub(super) fn compact(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: Compaction = asked.body()?;
+pub(super) fn compact(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: Compaction = call.body()?;
     let token = |given: Option<String>| given.filter(|text| !text.trim().is_empty());
     let (first, last) = (token(request.start_token), token(request.end_token));
     let in_range = first.is_some() || last.is_some();
@@ -113,13 +113,13 @@ pub(super) fn compact(asked: &ManagementRequest<'_>) -> Result<()> {
         if files.is_empty() {
             return invalid("Must provide a file if setting userDefined to true");
         }
-        return asked.ask(&CompactRequest { tables: TableSelection::default(), what: Compact::Files(files) });
+        return call.ask(&CompactRequest { tables: TableSelection::default(), what: Compact::Files(files) });
     }
     let what = match in_range {
         true => Compact::Tokens { first: first.unwrap_or_default(), last: last.unwrap_or_default() },
         false => Compact::All { split: request.split_output },
     };
-    asked.ask(&CompactRequest { tables: tables(request.keyspace_name, request.tables), what })
+    call.ask(&CompactRequest { tables: tables(request.keyspace_name, request.tables), what })
 }
 
 #[derive(Deserialize, Default)]
@@ -134,57 +134,57 @@ struct Scrub {
     tables: Option<Vec<String>>,
 }
 
-pub(super) fn scrub_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(scrub(asked))
+pub(super) fn scrub_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(scrub(call))
 }
 
-pub(super) fn scrub(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: Scrub = asked.body()?;
+pub(super) fn scrub(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: Scrub = call.body()?;
     let work = SSTableWork::Scrub {
         no_snapshot: request.disable_snapshot,
         skip_corrupted: request.skip_corrupted,
         no_validate: !request.check_data.unwrap_or(true),
         reinsert_overflowed_ttl: request.reinsert_overflowed_ttl,
     };
-    work_on(asked, tables(request.keyspace_name, request.tables), request.jobs, work)
+    work_on(call, tables(request.keyspace_name, request.tables), request.jobs, work)
 }
 
-pub(super) fn collect_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(collect(asked))
+pub(super) fn collect_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(collect(call))
 }
 
-pub(super) fn collect(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: KeyspaceRequest = asked.body()?;
-    let cells = match asked.value("tombstoneOption").unwrap_or("ROW").to_ascii_uppercase().as_str() {
+pub(super) fn collect(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: KeyspaceRequest = call.body()?;
+    let cells = match call.value("tombstoneOption").unwrap_or("ROW").to_ascii_uppercase().as_str() {
         "ROW" => false,
         "CELL" => true,
         _ => return invalid("tombstoneOption must be either ROW or CELL"),
     };
     let work = SSTableWork::GarbageCollect { cells };
-    work_on(asked, tables(request.keyspace_name, request.tables), request.jobs, work)
+    work_on(call, tables(request.keyspace_name, request.tables), request.jobs, work)
 }
 
-pub(super) fn upgrade_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(upgrade(asked))
+pub(super) fn upgrade_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(upgrade(call))
 }
 
-pub(super) fn upgrade(asked: &ManagementRequest<'_>) -> Result<()> {
-    let request: KeyspaceRequest = asked.body()?;
+pub(super) fn upgrade(call: &ManagementRequest<'_>) -> Result<()> {
+    let request: KeyspaceRequest = call.body()?;
     // the management API hands on the opposite of what the parameter says, and its clients know
-    let work = SSTableWork::Upgrade { include_all: asked.switch("excludeCurrentVersion"), max_timestamp: i64::MAX };
-    work_on(asked, tables(request.keyspace_name, request.tables), request.jobs, work)
+    let work = SSTableWork::Upgrade { include_all: call.switch("excludeCurrentVersion"), max_timestamp: i64::MAX };
+    work_on(call, tables(request.keyspace_name, request.tables), request.jobs, work)
 }
 
 /// Works on SSTables, keyspace by keyspace. Err: some were left out.
-fn work_on(asked: &ManagementRequest<'_>, of: TableSelection, jobs: u32, work: SSTableWork) -> Result<()> {
+fn work_on(call: &ManagementRequest<'_>, of: TableSelection, jobs: u32, work: SSTableWork) -> Result<()> {
     let keyspaces = match of.keyspaces.is_empty() {
-        true => asked.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name).collect(),
+        true => call.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name).collect(),
         false => of.keyspaces,
     };
     for keyspace in keyspaces {
         let request =
             SSTableRequest { keyspace: keyspace.clone(), tables: of.tables.clone(), jobs, work: work.clone() };
-        let outcome = asked.ask(&request)?;
+        let outcome = call.ask(&request)?;
         if outcome.status != 0 {
             let why = match outcome.status {
                 1 => "it was stopped before its end",
@@ -206,8 +206,8 @@ struct TakeSnapshot {
     keyspace_tables: Option<Vec<String>>,
 }
 
-pub(super) fn take_snapshot(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let request: TakeSnapshot = asked.body()?;
+pub(super) fn take_snapshot(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let request: TakeSnapshot = call.body()?;
     let keyspaces = request.keyspaces.unwrap_or_default();
     let pairs = request.keyspace_tables.unwrap_or_default();
     let Some(name) = request.snapshot_name.filter(|name| !name.trim().is_empty()) else {
@@ -225,7 +225,7 @@ pub(super) fn take_snapshot(asked: &ManagementRequest<'_>) -> Result<Answer> {
         (None, _) => pairs.iter().map(|pair| named(pair)).collect::<Result<_>>()?,
     };
     let skip_flush = request.skip_flush.unwrap_or(false);
-    done(asked.ask(&SnapshotRequest { name, keyspaces, tables, skip_flush }))
+    done(call.ask(&SnapshotRequest { name, keyspaces, tables, skip_flush }))
 }
 
 fn named(pair: &str) -> Result<(String, String)> {
@@ -236,59 +236,59 @@ fn named(pair: &str) -> Result<(String, String)> {
 }
 
 /// Without names all snapshots go; without keyspaces those of all keyspaces.
-pub(super) fn clear_snapshots(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let mut names: Vec<_> = asked.values("snapshotNames").map(str::to_owned).collect();
+pub(super) fn clear_snapshots(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let mut names: Vec<_> = call.values("snapshotNames").map(str::to_owned).collect();
     if names.is_empty() {
-        names = asked.ask(&GetSnapshots {})?.into_iter().map(|snapshot| snapshot.name).collect();
+        names = call.ask(&GetSnapshots {})?.into_iter().map(|snapshot| snapshot.name).collect();
         names.sort();
         names.dedup();
     }
-    let keyspaces: Vec<_> = asked.values("keyspaces").map(str::to_owned).collect();
+    let keyspaces: Vec<_> = call.values("keyspaces").map(str::to_owned).collect();
     for name in names {
-        asked.ask(&ClearSnapshots { name: Some(name), keyspaces: keyspaces.clone() })?;
+        call.ask(&ClearSnapshots { name: Some(name), keyspaces: keyspaces.clone() })?;
     }
     Ok(Answer::ok())
 }
 
-pub(super) fn drain(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(asked.ask(&Drain {}))
+pub(super) fn drain(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(call.ask(&Drain {}))
 }
 
-pub(super) fn decommission_now(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(decommission(asked))
+pub(super) fn decommission_now(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(decommission(call))
 }
 
-pub(super) fn decommission(asked: &ManagementRequest<'_>) -> Result<()> {
-    asked.ask(&RangeMovement::Decommission { force: asked.switch("force") })
+pub(super) fn decommission(call: &ManagementRequest<'_>) -> Result<()> {
+    call.ask(&RangeMovement::Decommission { force: call.switch("force") })
 }
 
-pub(super) fn rebuild(asked: &ManagementRequest<'_>) -> Result<()> {
-    let source_data_center = asked.value("src_dc").map(str::to_owned);
-    asked.ask(&RangeMovement::Rebuild(RebuildRequest { source_data_center, ..RebuildRequest::default() }))
+pub(super) fn rebuild(call: &ManagementRequest<'_>) -> Result<()> {
+    let source_data_center = call.value("src_dc").map(str::to_owned);
+    call.ask(&RangeMovement::Rebuild(RebuildRequest { source_data_center, ..RebuildRequest::default() }))
 }
 
-pub(super) fn move_to(asked: &ManagementRequest<'_>) -> Result<()> {
-    let Some(token) = asked.value("newToken") else { return invalid("newToken must be specified") };
-    asked.ask(&RangeMovement::Move(token.to_owned()))
+pub(super) fn move_to(call: &ManagementRequest<'_>) -> Result<()> {
+    let Some(token) = call.value("newToken") else { return invalid("newToken must be specified") };
+    call.ask(&RangeMovement::Move(token.to_owned()))
 }
 
-pub(super) fn assassinate(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let Some(address) = asked.value("address") else { return invalid("Address must be provided") };
-    done(asked.ask(&GossipChange::Assassinate(address.to_owned())))
+pub(super) fn assassinate(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let Some(address) = call.value("address") else { return invalid("Address must be provided") };
+    done(call.ask(&GossipChange::Assassinate(address.to_owned())))
 }
 
-pub(super) fn set_compaction_throughput(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let Some(Ok(mebibytes)) = asked.value("value").map(str::parse::<u32>) else {
+pub(super) fn set_compaction_throughput(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let Some(Ok(mebibytes)) = call.value("value").map(str::parse::<u32>) else {
         return invalid("value must be a number of MiB a second");
     };
-    done(asked.ask(&SetCompactionThroughput { bytes_per_second: u64::from(mebibytes) << 20 }))
+    done(call.ask(&SetCompactionThroughput { bytes_per_second: u64::from(mebibytes) << 20 }))
 }
 
-pub(super) fn set_logging_level(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let of = |name: &str| asked.value(name).unwrap_or_default().to_owned();
-    done(asked.ask(&SetLoggingLevel { logger: of("target"), level: of("rawLevel") }))
+pub(super) fn set_logging_level(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let of = |name: &str| call.value(name).unwrap_or_default().to_owned();
+    done(call.ask(&SetLoggingLevel { logger: of("target"), level: of("rawLevel") }))
 }
 
-pub(super) fn truncate_hints(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    done(asked.ask(&HandoffChange::Truncate(asked.value("host").map(str::to_owned))))
+pub(super) fn truncate_hints(call: &ManagementRequest<'_>) -> Result<Answer> {
+    done(call.ask(&HandoffChange::Truncate(call.value("host").map(str::to_owned))))
 }

@@ -32,8 +32,8 @@ enum RequiredReplicas {
 /// Most replicas in a data center that are asked about.
 const REPLICAS_MAX: usize = 1000;
 
-pub(super) fn check(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let wanted = match asked.value("consistency_level").unwrap_or("LOCAL_QUORUM").to_ascii_uppercase().as_str() {
+pub(super) fn check(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let wanted = match call.value("consistency_level").unwrap_or("LOCAL_QUORUM").to_ascii_uppercase().as_str() {
         "ONE" => RequiredReplicas::Of(1),
         "TWO" => RequiredReplicas::Of(2),
         "THREE" => RequiredReplicas::Of(3),
@@ -45,12 +45,12 @@ pub(super) fn check(asked: &ManagementRequest<'_>) -> Result<Answer> {
         other => return Err(AdminError::Invalid(format!("consistency_level: there is no {other}"))),
     };
     let replicas =
-        asked.value("rf_per_dc").unwrap_or("3").parse().ok().filter(|count| (1..=REPLICAS_MAX).contains(count));
+        call.value("rf_per_dc").unwrap_or("3").parse().ok().filter(|count| (1..=REPLICAS_MAX).contains(count));
     let Some(replicas) = replicas else {
         return Err(AdminError::Invalid(format!("rf_per_dc must be a number from 1 to {REPLICAS_MAX}")));
     };
-    let ring = asked.ask(&GetRing::default())?;
-    let local = asked.ask(&GetNode {})?.data_center;
+    let ring = call.ask(&GetRing::default())?;
+    let local = call.ask(&GetNode {})?.data_center;
     let bad = unserved(&ring, &local, wanted, replicas);
     match bad.is_empty() {
         true => Ok(Answer::text(200, "")),

@@ -96,7 +96,7 @@ pub(super) fn begin(
     let (api, uri, body) = (Arc::clone(api), uri.clone(), body.clone());
     let of_thread = env.clone();
     let run = move || {
-        let result = ManagementRequest::new(&*api, &of_jobs, &uri, &body).and_then(|asked| work(&asked));
+        let result = ManagementRequest::new(&*api, &of_jobs, &uri, &body).and_then(|call| work(&call));
         if let Err(error) = &result {
             tracing::warn!(%error, kind, "a job of the management API has failed");
         }
@@ -111,9 +111,9 @@ pub(super) fn begin(
 }
 
 /// How a job stands: one of these, or a repair.
-pub(super) fn job(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let Some(id) = asked.value("job_id") else { return Err(AdminError::Invalid("job_id must be provided".to_owned())) };
-    let found = asked.jobs.status(id).or_else(|| repairs::job(asked, id));
+pub(super) fn job(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let Some(id) = call.value("job_id") else { return Err(AdminError::Invalid("job_id must be provided".to_owned())) };
+    let found = call.jobs.status(id).or_else(|| repairs::job(call, id));
     Ok(found.map_or_else(|| Answer::json(404, json!({})), |job| Answer::json(200, job)))
 }
 

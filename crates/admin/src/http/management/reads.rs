@@ -30,8 +30,8 @@ pub(super) fn liveness(_: &ManagementRequest<'_>) -> Result<Answer> {
 }
 
 /// Clients are served, and the node is not about to stop.
-pub(super) fn readiness(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let node = asked.ask(&GetNode {})?;
+pub(super) fn readiness(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let node = call.ask(&GetNode {})?;
     match is_ready(&node) {
         true => Ok(Answer::ok()),
         false => Ok(Answer::text(500, format!("not ready: the node is {}", node.mode))),
@@ -48,27 +48,27 @@ pub(super) fn pid(_: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::text(200, std::process::id().to_string()))
 }
 
-pub(super) fn release(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    Ok(Answer::text(200, asked.ask(&GetNode {})?.release_version))
+pub(super) fn release(call: &ManagementRequest<'_>) -> Result<Answer> {
+    Ok(Answer::text(200, call.ask(&GetNode {})?.release_version))
 }
 
-pub(super) fn features(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let node = asked.ask(&GetNode {})?;
+pub(super) fn features(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let node = call.ask(&GetNode {})?;
     let told = json!({
         "cassandra_version": node.release_version, "mgmt_version": node.helenus_version, "features": FEATURES,
     });
     Ok(Answer::json(200, told))
 }
 
-pub(super) fn local_data_center(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    Ok(Answer::text(200, asked.ask(&GetNode {})?.data_center))
+pub(super) fn local_data_center(call: &ManagementRequest<'_>) -> Result<Answer> {
+    Ok(Answer::text(200, call.ask(&GetNode {})?.data_center))
 }
 
 /// The values that each node tells of itself by gossip, with its tokens as a list.
-pub(super) fn endpoints(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let (node, ring) = (asked.ask(&GetNode {})?, asked.ask(&GetRing::default())?);
+pub(super) fn endpoints(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let (node, ring) = (call.ask(&GetNode {})?, call.ask(&GetRing::default())?);
     let mut endpoints = Vec::new();
-    for state in asked.ask(&GetGossip {})? {
+    for state in call.ask(&GetGossip {})? {
         let in_ring = ring.endpoints.iter().find(|endpoint| endpoint.address == state.address);
         let is_local = state.address == node.address && state.storage_port == node.storage_port;
         let mut told: Map<String, Value> =
@@ -90,25 +90,25 @@ pub(super) fn endpoints(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::entity(Value::Array(endpoints)))
 }
 
-pub(super) fn keyspaces(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let wanted = asked.value("keyspaceName");
-    let known = asked.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name);
+pub(super) fn keyspaces(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let wanted = call.value("keyspaceName");
+    let known = call.ask(&GetKeyspaces {})?.into_iter().map(|keyspace| keyspace.name);
     let names: Vec<_> = known.filter(|name| wanted.is_none_or(|wanted| wanted == name)).collect();
     Ok(Answer::json(200, json!(names)))
 }
 
 /// The keyspace that a call names; Err: the answer that says that there is none.
-fn keyspace(asked: &ManagementRequest<'_>, what: &str) -> Result<std::result::Result<KeyspaceInfo, Answer>> {
-    let Some(wanted) = asked.value("keyspaceName") else {
+fn keyspace(call: &ManagementRequest<'_>, what: &str) -> Result<std::result::Result<KeyspaceInfo, Answer>> {
+    let Some(wanted) = call.value("keyspaceName") else {
         return Err(AdminError::Invalid(format!("{what} failed. Non-empty 'keyspaceName' must be provided")));
     };
-    let known = asked.ask(&GetKeyspaces {})?.into_iter().find(|keyspace| keyspace.name == wanted);
+    let known = call.ask(&GetKeyspaces {})?.into_iter().find(|keyspace| keyspace.name == wanted);
     let unknown = || Answer::text(404, format!("{what} failed. Keyspace '{wanted}' does not exist."));
     Ok(known.ok_or_else(unknown))
 }
 
-pub(super) fn replication(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let keyspace = match keyspace(asked, "Get keyspace replication")? {
+pub(super) fn replication(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let keyspace = match keyspace(call, "Get keyspace replication")? {
         Ok(keyspace) => keyspace,
         Err(answer) => return Ok(answer),
     };
@@ -118,15 +118,15 @@ pub(super) fn replication(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::json(200, Value::Object(told)))
 }
 
-pub(super) fn table_names(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let tables = keyspace(asked, "List tables")?.map_or_else(|_| Vec::new(), |keyspace| keyspace.tables);
+pub(super) fn table_names(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let tables = keyspace(call, "List tables")?.map_or_else(|_| Vec::new(), |keyspace| keyspace.tables);
     Ok(Answer::json(200, json!(tables)))
 }
 
 /// The tables of a keyspace with the options of their compaction.
-pub(super) fn tables(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let Ok(keyspace) = keyspace(asked, "List tables")? else { return Ok(Answer::json(200, json!([]))) };
-    let told: Vec<_> = asked
+pub(super) fn tables(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let Ok(keyspace) = keyspace(call, "List tables")? else { return Ok(Answer::json(200, json!([]))) };
+    let told: Vec<_> = call
         .ask(&GetTableCompaction { keyspace: keyspace.name })?
         .into_iter()
         .map(|(name, options)| json!({"name": name, "compaction": options.into_iter().collect::<BTreeMap<_, _>>()}))
@@ -134,8 +134,8 @@ pub(super) fn tables(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::json(200, Value::Array(told)))
 }
 
-pub(super) fn compactions(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let running = asked.ask(&GetCompactions {})?.running;
+pub(super) fn compactions(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let running = call.ask(&GetCompactions {})?.running;
     let told = running.into_iter().map(|compaction| {
         json!({
             "id": compaction.id, "compactionId": compaction.id, "operationId": compaction.id,
@@ -147,12 +147,12 @@ pub(super) fn compactions(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::json(200, told.collect()))
 }
 
-pub(super) fn snapshots(asked: &ManagementRequest<'_>) -> Result<Answer> {
+pub(super) fn snapshots(call: &ManagementRequest<'_>) -> Result<Answer> {
     let wants = |name: &str, value: &str| {
-        let mut wanted = asked.values(name).peekable();
+        let mut wanted = call.values(name).peekable();
         wanted.peek().is_none() || wanted.any(|wanted| wanted == value)
     };
-    let all = asked.ask(&GetSnapshots {})?.into_iter();
+    let all = call.ask(&GetSnapshots {})?.into_iter();
     let wanted = all.filter(|of| wants("snapshotNames", &of.name) && wants("keyspaces", &of.keyspace));
     let told = wanted.map(|snapshot| {
         json!({
@@ -173,9 +173,9 @@ fn created(at: i64) -> String {
 }
 
 /// The streaming sessions that run, by their plans.
-pub(super) fn streams(asked: &ManagementRequest<'_>) -> Result<Answer> {
+pub(super) fn streams(call: &ManagementRequest<'_>) -> Result<Answer> {
     let mut by_plan: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for session in asked.ask(&GetStreams {})? {
+    for session in call.ask(&GetStreams {})? {
         let told = stream(&session);
         by_plan.entry(session.plan).or_default().push(told);
     }
@@ -196,9 +196,9 @@ fn stream(session: &StreamSessionInfo) -> Value {
 }
 
 /// Which nodes have which version of the schema; those that have not answered under UNREACHABLE.
-pub(super) fn schema_versions(asked: &ManagementRequest<'_>) -> Result<Answer> {
+pub(super) fn schema_versions(call: &ManagementRequest<'_>) -> Result<Answer> {
     let mut by_version: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for node in asked.ask(&GetSchemaVersions {})? {
+    for node in call.ask(&GetSchemaVersions {})? {
         let version = node.version.unwrap_or_else(|| "UNREACHABLE".to_owned());
         by_version.entry(version).or_default().push(node.address);
     }
@@ -210,14 +210,14 @@ pub(super) fn full_query_log(_: &ManagementRequest<'_>) -> Result<Answer> {
 }
 
 /// The replicas of each range of a keyspace; without a keyspace, of the first one that nodes share.
-pub(super) fn ranges(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let known = asked.ask(&GetKeyspaces {})?;
-    let found = match asked.value("keyspaceName") {
+pub(super) fn ranges(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let known = call.ask(&GetKeyspaces {})?;
+    let found = match call.value("keyspaceName") {
         Some(wanted) => known.into_iter().find(|keyspace| keyspace.name == wanted),
         None => known.into_iter().find(|keyspace| keyspace.replication_class != "LocalStrategy"),
     };
     let Some(keyspace) = found else { return Ok(Answer::text(404, "keyspace not found")) };
-    let ring = asked.ask(&GetRing { keyspace: Some(keyspace.name) })?;
+    let ring = call.ask(&GetRing { keyspace: Some(keyspace.name) })?;
     let address = |place: &usize| ring.endpoints.get(*place).map(|endpoint| endpoint.address.clone());
     let told = ring.ranges.iter().map(|range| {
         let endpoints: Vec<_> = range.replicas.iter().filter_map(address).collect();

@@ -38,16 +38,16 @@ struct Range {
 }
 
 /// Begins a repair, and does not say which.
-pub(super) fn begin_v0(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    begin(asked, plain(asked)?).map(|_| Answer::ok())
+pub(super) fn begin_v0(call: &ManagementRequest<'_>) -> Result<Answer> {
+    begin(call, plain(call)?).map(|_| Answer::ok())
 }
 
-pub(super) fn begin_v1(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    begin(asked, plain(asked)?).map(|id| Answer::text(202, id))
+pub(super) fn begin_v1(call: &ManagementRequest<'_>) -> Result<Answer> {
+    begin(call, plain(call)?).map(|id| Answer::text(202, id))
 }
 
-pub(super) fn begin_v2(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    let request: RepairV2 = asked.body()?;
+pub(super) fn begin_v2(call: &ManagementRequest<'_>) -> Result<Answer> {
+    let request: RepairV2 = call.body()?;
     let parallelism = match request.repair_parallelism.as_deref().map(str::to_ascii_lowercase).as_deref() {
         None | Some("sequential") => RepairParallelism::Sequential,
         Some("parallel") => RepairParallelism::Parallel,
@@ -60,7 +60,7 @@ pub(super) fn begin_v2(asked: &ManagementRequest<'_>) -> Result<Answer> {
     })?;
     let incremental = !request.full_repair.unwrap_or(true);
     let id = begin(
-        asked,
+        call,
         RepairRequest {
             keyspace: named(request.keyspace)?,
             tables: request.tables.unwrap_or_default(),
@@ -76,8 +76,8 @@ pub(super) fn begin_v2(asked: &ManagementRequest<'_>) -> Result<Answer> {
     Ok(Answer::json(202, json!({"repair_id": id})))
 }
 
-fn plain(asked: &ManagementRequest<'_>) -> Result<RepairRequest> {
-    let request: RepairV1 = asked.body()?;
+fn plain(call: &ManagementRequest<'_>) -> Result<RepairRequest> {
+    let request: RepairV1 = call.body()?;
     Ok(RepairRequest {
         keyspace: named(request.keyspace_name)?,
         tables: request.tables.unwrap_or_default(),
@@ -93,16 +93,16 @@ fn named(keyspace: Option<String>) -> Result<String> {
 }
 
 /// The id of the repair; that of number 0 has ended, because there is one replica of everything.
-fn begin(asked: &ManagementRequest<'_>, request: RepairRequest) -> Result<String> {
-    Ok(format!("{PREFIX}{}", asked.ask(&request)?.unwrap_or(0)))
+fn begin(call: &ManagementRequest<'_>, request: RepairRequest) -> Result<String> {
+    Ok(format!("{PREFIX}{}", call.ask(&request)?.unwrap_or(0)))
 }
 
-pub(super) fn stop(asked: &ManagementRequest<'_>) -> Result<Answer> {
-    asked.ask(&StopRepairs {}).map(|()| Answer::text(202, ""))
+pub(super) fn stop(call: &ManagementRequest<'_>) -> Result<Answer> {
+    call.ask(&StopRepairs {}).map(|()| Answer::text(202, ""))
 }
 
 /// The job of an id; None: the id is not that of a repair, or the node does not know it.
-pub(super) fn job(asked: &ManagementRequest<'_>, id: &str) -> Option<Value> {
+pub(super) fn job(call: &ManagementRequest<'_>, id: &str) -> Option<Value> {
     let number: i32 = id.strip_prefix(PREFIX)?.parse().ok()?;
     if number == 0 {
         let over = json!([{"status": "COMPLETE", "change_time": 0, "message": ""}]);
@@ -111,7 +111,7 @@ pub(super) fn job(asked: &ManagementRequest<'_>, id: &str) -> Option<Value> {
             "status_changes": over,
         }));
     }
-    let told = asked.ask(&GetRepair { number, from: 0 }).ok()?;
+    let told = call.ask(&GetRepair { number, from: 0 }).ok()?;
     let failure = told.events.iter().rfind(|event| event.kind == RepairEventKind::Error);
     let status = match (told.has_ended, failure) {
         (false, _) => "WAITING",
