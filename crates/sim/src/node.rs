@@ -105,60 +105,60 @@ pub fn run(settings: Settings, layout: Layout) -> Report {
     run_with(settings, layout, None)
 }
 
-/// [`run`] with clients that are careless.
-pub fn run_with(settings: Settings, layout: Layout, careless: Option<ClientDefect>) -> Report {
+/// [`run`] with clients that have a defect.
+pub fn run_with(settings: Settings, layout: Layout, defect: Option<ClientDefect>) -> Report {
     let world = World::new(settings.seed, layout.servers + CLIENTS);
     layout.lay_links(&world);
     let dice = world.dice();
-    let seen = Observations::of(layout);
-    let mut stage = RunningNodes::start(&world, layout, &seen);
-    workload::prepare(&world, &seen);
+    let observations = Observations::of(layout);
+    let mut running = RunningNodes::start(&world, layout, &observations);
+    workload::prepare(&world, &observations);
     // a ring takes its time to stand
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
-    workload::start_all(&world, CLIENTS, &seen, end, careless);
+    workload::start_all(&world, CLIENTS, &observations, end, defect);
     while world.elapsed() < end {
         world.run_for(Duration::from_millis(dice.below(2_000)));
-        let kind = settings.kinds.draw(&dice).filter(|_| (stage.happened.len() as u64) < settings.steps);
+        let kind = settings.kinds.draw(&dice).filter(|_| (running.happened.len() as u64) < settings.steps);
         if let Some(kind) = kind {
-            stage.inject(&dice, kind);
+            running.inject(&dice, kind);
         }
     }
-    faults::end_faults(&world, stage.machines());
-    let done = world.run_until(END_MAX, || seen.working.load(Ordering::Relaxed) == 0);
+    faults::end_faults(&world, running.machines());
+    let done = world.run_until(END_MAX, || observations.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     if layout.servers > 1 {
         world.run_for(SETTLE);
     }
-    workload::read_all_keys(&world, &seen);
-    let rulings = judge(&world, &seen, &mut stage);
-    let (operations, happened) = (seen.history.operations().len(), std::mem::take(&mut stage.happened));
-    drop(stage);
+    workload::read_all_keys(&world, &observations);
+    let rulings = judge(&world, &observations, &mut running);
+    let (operations, happened) = (observations.history.operations().len(), std::mem::take(&mut running.happened));
+    drop(running);
     Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
-fn judge(world: &World, seen: &Observations, stage: &mut RunningNodes<'_>) -> Rulings {
+fn judge(world: &World, observations: &Observations, running: &mut RunningNodes<'_>) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
-        seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
+        observations.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
     let mut rulings = Rulings::default();
-    rulings.add_versioned(&versioned, &stage.ends);
+    rulings.add_versioned(&versioned, &running.ends);
     rulings.add("linearizable", linearizable::check(&contended));
-    rulings.add("counted", counted::check(&seen.counters()));
-    rulings.add("atomic", atomic::check(&seen.batches()));
+    rulings.add("counted", counted::check(&observations.counters()));
+    rulings.add("atomic", atomic::check(&observations.batches()));
     let mut queues = bounds::of_network(&world.network().figures());
-    queues.extend(stage.queues.bounds());
+    queues.extend(running.queues.bounds());
     rulings.add("bounds", bounds::check(&queues));
-    if seen.layout.servers > 1 {
-        rulings.add("agreement", agreement::check(&inspection::schema_versions(stage)));
-        rulings.add("converged", converged::check(&inspection::views(stage)));
-        rulings.add("equal", after_repair(world, seen, stage));
+    if observations.layout.servers > 1 {
+        rulings.add("agreement", agreement::check(&inspection::schema_versions(running)));
+        rulings.add("converged", converged::check(&inspection::views(running)));
+        rulings.add("equal", after_repair(world, observations, running));
     }
     rulings
 }
 
 /// Repairs everything, and compares the rows of the nodes.
-fn after_repair(world: &World, seen: &Observations, stage: &RunningNodes<'_>) -> Vec<Finding> {
-    match inspection::repair(world, stage) {
-        Ok(()) => equal::check(&workload::contents(world, seen)),
+fn after_repair(world: &World, observations: &Observations, running: &RunningNodes<'_>) -> Vec<Finding> {
+    match inspection::repair(world, running) {
+        Ok(()) => equal::check(&workload::contents(world, observations)),
         Err(what) => vec![Finding { judge: "equal", what: format!("the ring cannot be repaired: {what}") }],
     }
 }

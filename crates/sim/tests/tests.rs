@@ -135,9 +135,9 @@ fn each_judge_finds_the_defect_that_it_is_there_for() {
 /// something else than they write down.
 #[test]
 fn the_judges_of_counters_and_batches_find_what_they_are_there_for() {
-    for (careless, judge) in [(ClientDefect::CountTwice, "counted"), (ClientDefect::SplitBatch, "atomic")] {
-        let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| node::run_with(settings(seed), node::NODE, Some(careless)));
+    for (defect, judge) in [(ClientDefect::CountTwice, "counted"), (ClientDefect::SplitBatch, "atomic")] {
+        let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| node::run_with(settings(seed), node::NODE, Some(defect)));
         let is_found = reports.any(|report| report.rulings.has_found(judge));
-        assert!(is_found, "{careless:?} is found by {judge}");
+        assert!(is_found, "{defect:?} is found by {judge}");
     }
 }

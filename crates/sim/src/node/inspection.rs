@@ -20,12 +20,12 @@ const REPAIR_MAX: Duration = Duration::from_secs(600);
 const RESTLESS: [ApplicationState; 3] = [ApplicationState::Load, ApplicationState::Severity, ApplicationState::X10];
 
 /// The schema version of each node.
-pub(super) fn schema_versions(stage: &RunningNodes<'_>) -> Vec<[u8; 16]> {
-    stage.nodes().map(|node| node.services.node.schema().version).collect()
+pub(super) fn schema_versions(running: &RunningNodes<'_>) -> Vec<[u8; 16]> {
+    running.nodes().map(|node| node.services.node.schema().version).collect()
 }
 
 /// The view that each node has of all nodes, with its own name.
-pub(super) fn views(stage: &RunningNodes<'_>) -> Vec<(String, View)> {
+pub(super) fn views(running: &RunningNodes<'_>) -> Vec<(String, View)> {
     let view = |node: &std::sync::Arc<cluster::Node>| {
         let ring = node.ring();
         let facts = |known: gossip::KnownEndpoint| {
@@ -41,13 +41,13 @@ pub(super) fn views(stage: &RunningNodes<'_>) -> Vec<(String, View)> {
         };
         (node.identity.broadcast.to_string(), gossip::known_endpoints(node).into_iter().map(facts).collect())
     };
-    stage.nodes().map(|node| view(&node.services.node)).collect()
+    running.nodes().map(|node| view(&node.services.node)).collect()
 }
 
 /// A full repair of the keyspace by the first node, which has a copy of everything. Err: the
 /// repair's reason.
-pub(super) fn repair(world: &World, stage: &RunningNodes<'_>) -> Result<(), String> {
-    let first = stage.nodes().next().expect("all nodes run");
+pub(super) fn repair(world: &World, running: &RunningNodes<'_>) -> Result<(), String> {
+    let first = running.nodes().next().expect("all nodes run");
     let begun = first.services.node.start_repair(KEYSPACE, RepairOptions::default());
     let command = begun.map_err(|error| error.to_string())?.ok_or("there is nothing to repair")?;
     if !world.run_until(REPAIR_MAX, || command.has_ended()) {

@@ -65,7 +65,7 @@ pub(super) struct RunningNodes<'w> {
     layout: Layout,
     /// Further settings of all nodes, besides those of every subject.
     settings: Vec<String>,
-    seen: &'w Observations,
+    observations: &'w Observations,
     /// The nodes by machine; None: the process has ended and was not started again yet.
     nodes: Vec<Option<RunningNode>>,
     /// When processes had ended, nanoseconds on the timeline.
@@ -77,20 +77,20 @@ pub(super) struct RunningNodes<'w> {
 
 impl<'w> RunningNodes<'w> {
     /// Starts all nodes, one after the other.
-    pub fn start(world: &'w World, layout: Layout, seen: &'w Observations) -> Self {
-        Self::start_with(world, layout, seen, Vec::new())
+    pub fn start(world: &'w World, layout: Layout, observations: &'w Observations) -> Self {
+        Self::start_with(world, layout, observations, Vec::new())
     }
 
     /// Does the work of [`Self::start`] for nodes that repair each other by the schedule, if that
     /// is on.
-    pub fn scheduled(world: &'w World, layout: Layout, seen: &'w Observations, is_on: bool) -> Self {
-        Self::start_with(world, layout, seen, super::schedule::settings(is_on))
+    pub fn scheduled(world: &'w World, layout: Layout, observations: &'w Observations, is_on: bool) -> Self {
+        Self::start_with(world, layout, observations, super::schedule::settings(is_on))
     }
 
-    fn start_with(world: &'w World, layout: Layout, seen: &'w Observations, settings: Vec<String>) -> Self {
+    fn start_with(world: &'w World, layout: Layout, observations: &'w Observations, settings: Vec<String>) -> Self {
         let nodes = (0..layout.servers).map(|machine| Some(start(world, machine, layout, &settings))).collect();
         let (ends, happened, queues) = (Vec::new(), Vec::new(), Queues::default());
-        RunningNodes { world, layout, settings, seen, nodes, ends, happened, queues }
+        RunningNodes { world, layout, settings, observations, nodes, ends, happened, queues }
     }
 
     /// The machines of the run: servers, then clients.
@@ -108,7 +108,7 @@ impl<'w> RunningNodes<'w> {
         let begun = faults::line(self.world, "");
         let words = match kind {
             Kind::Restart => self.restart(dice.below(self.layout.servers as u64) as usize),
-            Kind::Schema => workload::alter(self.world, self.seen, dice, self.happened.len()),
+            Kind::Schema => workload::alter(self.world, self.observations, dice, self.happened.len()),
             kind => {
                 let trouble = faults::inject(self.world, dice, self.machines(), kind);
                 self.look_at_queues();

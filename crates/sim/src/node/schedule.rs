@@ -48,8 +48,8 @@ pub(super) fn settings(is_on: bool) -> Vec<String> {
 type Repairs = BTreeMap<[u8; 16], repaired::Repaired>;
 
 /// Looks at the repairs of each node: a node that is killed forgets them.
-fn collect(stage: &RunningNodes<'_>, repairs: &mut Repairs) {
-    for node in stage.nodes() {
+fn collect(running: &RunningNodes<'_>, repairs: &mut Repairs) {
+    for node in running.nodes() {
         for record in node.services.node.repair_records(Subject::Command) {
             let state = record.state();
             let is_done = matches!(state.end, Some((End::Success(_), _)));
@@ -74,46 +74,52 @@ pub fn run(settings: Settings) -> Report {
 pub fn run_with(settings: Settings, is_on: bool) -> Report {
     let world = World::new(settings.seed, RING.servers + CLIENTS);
     let dice = world.dice();
-    let seen = Observations::of(RING);
-    let mut stage = RunningNodes::scheduled(&world, RING, &seen, is_on);
-    workload::prepare(&world, &seen);
-    workload::set_grace(&world, &seen, GRACE);
+    let observations = Observations::of(RING);
+    let mut running = RunningNodes::scheduled(&world, RING, &observations, is_on);
+    workload::prepare(&world, &observations);
+    workload::set_grace(&world, &observations, GRACE);
     let begun = seconds(&world);
     let (mut repairs, mut rows) = (Repairs::new(), BTreeMap::new());
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
     while world.elapsed() < end {
-        workload::write_without_a_node(&world, &seen, dice.below(RING.servers as u64) as usize, KEYS, &mut rows);
+        workload::write_without_a_node(
+            &world,
+            &observations,
+            dice.below(RING.servers as u64) as usize,
+            KEYS,
+            &mut rows,
+        );
         let until = world.elapsed() + Duration::from_secs(ROUND_SECONDS / 2 + dice.below(ROUND_SECONDS));
-        let is_troubled = dice.below(3) == 0 && (stage.happened.len() as u64) < settings.steps;
-        collect(&stage, &mut repairs);
+        let is_troubled = dice.below(3) == 0 && (running.happened.len() as u64) < settings.steps;
+        collect(&running, &mut repairs);
         if let Some(kind) = settings.kinds.among(&TROUBLES).draw(&dice).filter(|_| is_troubled) {
-            stage.inject(&dice, kind);
+            running.inject(&dice, kind);
         }
         while world.elapsed() < until {
             world.run_for(Duration::from_secs(20));
-            collect(&stage, &mut repairs);
+            collect(&running, &mut repairs);
         }
     }
     // nobody writes any more, and the schedule comes round once more
     let quiet = world.elapsed() + Duration::from_secs(GRACE as u64);
     while world.elapsed() < quiet {
         world.run_for(Duration::from_secs(20));
-        collect(&stage, &mut repairs);
+        collect(&running, &mut repairs);
     }
     let mut rulings = Rulings::default();
     let tables: Vec<(String, i64)> =
         workload::table_names().map(|name| (format!("{KEYSPACE}.{name}"), GRACE)).collect();
     let repairs: Vec<repaired::Repaired> = repairs.into_values().collect();
     rulings.add("repaired", repaired::check(&tables, &repairs, begun, seconds(&world), PROBES));
-    let mut replicas = workload::versioned(&world, &seen);
+    let mut replicas = workload::versioned(&world, &observations);
     replicas.push(rows);
     rulings.add("equal", equal::check(&replicas));
     let seen_tables: BTreeSet<&str> = repairs.iter().map(|repair| repair.table.as_str()).collect();
-    let happened = std::mem::take(&mut stage.happened)
+    let happened = std::mem::take(&mut running.happened)
         .into_iter()
         .chain([format!("{} repairs of {} tables", repairs.len(), seen_tables.len())])
         .collect();
-    drop(stage);
+    drop(running);
     Report { seed: settings.seed, operations: repairs.len(), trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 

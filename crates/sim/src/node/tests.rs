@@ -23,8 +23,8 @@ fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Observations, &Runni
         open(&world, machine, RING, &settings, &starting::drive(&world)).expect("a sound machine starts")
     };
     let nodes: Vec<RunningNode> = (0..RING.servers).map(start).collect();
-    let seen = Observations::of(RING);
-    workload::prepare(&world, &seen);
+    let observations = Observations::of(RING);
+    workload::prepare(&world, &observations);
     let node = &nodes[FAILING];
     let address = node.services.node.identity.broadcast;
     let takes_for_live = |other: &RunningNode| {
@@ -32,7 +32,7 @@ fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Observations, &Runni
         ring.endpoints().iter().any(|endpoint| endpoint.address == address && endpoint.is_up)
     };
     assert!(node.is_serving() && takes_for_live(&nodes[0]), "{policy}: nothing has happened yet");
-    fail(&world, &seen, node);
+    fail(&world, &observations, node);
     // gossip of a member that is up goes on meanwhile
     world.run_for(SETTLE);
     (node.is_serving(), takes_for_live(&nodes[0]))
@@ -40,9 +40,9 @@ fn after_a_failure(policy: &str, fail: impl FnOnce(&World, &Observations, &Runni
 
 #[test]
 fn a_failed_commit_log_ends_the_traffic_of_its_node_where_the_policy_is_stop() {
-    let of_log = |world: &World, seen: &Observations, _: &RunningNode| {
+    let of_log = |world: &World, observations: &Observations, _: &RunningNode| {
         world.disk(FAILING).inject(Fault { times: u64::MAX, ..Fault::next(Op::Sync, "CommitLog-") });
-        workload::start_all(world, CLIENTS, seen, world.elapsed() + Duration::from_secs(3), None);
+        workload::start_all(world, CLIENTS, observations, world.elapsed() + Duration::from_secs(3), None);
     };
     assert_eq!(after_a_failure("commit_failure_policy=stop", of_log), (false, false));
     assert_eq!(after_a_failure("commit_failure_policy=stop_commit", of_log), (true, true));

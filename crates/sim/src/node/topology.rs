@@ -100,49 +100,54 @@ struct ChangingRing<'w> {
 /// Runs a ring that changes on a seed, and judges what was seen.
 pub fn run(settings: Settings) -> Report {
     let world = World::new(settings.seed, SERVERS + CLIENTS);
-    let seen = Observations::of(LAYOUT);
+    let observations = Observations::of(LAYOUT);
     let (nodes, happened) = ((0..SERVERS).map(|_| None).collect(), Vec::new());
-    let mut grown =
+    let mut changing_ring =
         ChangingRing { world: &world, dice: world.dice(), nodes, members: (0..LAYOUT.members).collect(), happened };
-    (0..LAYOUT.members).for_each(|machine| grown.start_member(machine));
-    workload::prepare(&world, &seen);
+    (0..LAYOUT.members).for_each(|machine| changing_ring.start_member(machine));
+    workload::prepare(&world, &observations);
     let end = world.elapsed() + Duration::from_secs(settings.seconds);
-    workload::start_all(&world, CLIENTS, &seen, end, None);
+    workload::start_all(&world, CLIENTS, &observations, end, None);
     let mut astray = Vec::new();
-    while world.elapsed() < end && (grown.happened.len() as u64) < settings.steps && astray.is_empty() {
-        world.run_for(Duration::from_millis(grown.dice.below(3_000)));
-        let change = grown.draw();
-        grown.carry_out(change);
-        astray = grown.judge_members();
+    while world.elapsed() < end && (changing_ring.happened.len() as u64) < settings.steps && astray.is_empty() {
+        world.run_for(Duration::from_millis(changing_ring.dice.below(3_000)));
+        let change = changing_ring.draw();
+        changing_ring.carry_out(change);
+        astray = changing_ring.judge_members();
     }
     faults::end_faults(&world, Machines { servers: SERVERS, clients: CLIENTS });
-    let done = world.run_until(END_MAX, || seen.working.load(Ordering::Relaxed) == 0);
+    let done = world.run_until(END_MAX, || observations.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     world.run_for(SETTLE);
-    workload::read_all_keys(&world, &seen);
-    let rulings = judge(&world, &seen, &grown, astray);
-    let happened = std::mem::take(&mut grown.happened);
-    drop(grown);
-    let operations = seen.history.operations().len();
+    workload::read_all_keys(&world, &observations);
+    let rulings = judge(&world, &observations, &changing_ring, astray);
+    let happened = std::mem::take(&mut changing_ring.happened);
+    drop(changing_ring);
+    let operations = observations.history.operations().len();
     Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
 /// Judges the run. `astray`: findings on members while the ring changed.
-fn judge(world: &World, seen: &Observations, grown: &ChangingRing<'_>, astray: Vec<Finding>) -> Rulings {
+fn judge(
+    world: &World,
+    observations: &Observations,
+    changing_ring: &ChangingRing<'_>,
+    astray: Vec<Finding>,
+) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
-        seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
+        observations.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
     let mut rulings = Rulings::default();
     let is_whole = astray.is_empty();
     rulings.add_versioned(&versioned, &[]);
     rulings.add("linearizable", linearizable::check(&contended));
-    rulings.add("counted", counted::check(&seen.counters()));
-    rulings.add("atomic", atomic::check(&seen.batches()));
+    rulings.add("counted", counted::check(&observations.counters()));
+    rulings.add("atomic", atomic::check(&observations.batches()));
     rulings.add("bounds", bounds::check(&bounds::of_network(&world.network().figures())));
     rulings.add("members", astray);
     if is_whole {
-        grown.repair();
-        grown.clean_up();
-        rulings.add("equal", grown.judge_replicas());
+        changing_ring.repair();
+        changing_ring.clean_up();
+        rulings.add("equal", changing_ring.judge_replicas());
     }
     rulings
 }
@@ -170,7 +175,7 @@ impl ChangingRing<'_> {
     }
 
     /// Draws a death while a node changes; None: no node dies.
-    fn draw_hit(&self, changing: usize) -> Option<PlannedDeath> {
+    fn draw_death(&self, changing: usize) -> Option<PlannedDeath> {
         let after = Duration::from_millis(self.dice.below(HIT_WITHIN_MILLIS));
         let loses_power = self.dice.chance(50);
         let lives = |machine: &usize| *machine != changing && self.nodes[*machine].is_some();
@@ -199,10 +204,10 @@ impl ChangingRing<'_> {
             Change::Replace { by, .. } => by,
             Change::Remove(dead) => self.other_than(dead),
         };
-        let mut hit = self.draw_hit(changing);
-        let begun = faults::line(self.world, &format!("{change:?}, with {hit:?}"));
+        let mut death = self.draw_death(changing);
+        let begun = faults::line(self.world, &format!("{change:?}, with {death:?}"));
         for attempt in 1.. {
-            if self.attempt(change, hit.take()) {
+            if self.attempt(change, death.take()) {
                 break;
             }
             network.heal();
@@ -215,23 +220,23 @@ impl ChangingRing<'_> {
     }
 
     /// One attempt of an operator. True: the change has come to its end.
-    fn attempt(&mut self, change: Change, hit: Option<PlannedDeath>) -> bool {
+    fn attempt(&mut self, change: Change, death: Option<PlannedDeath>) -> bool {
         match change {
-            Change::Join(machine) => self.join(machine, None, hit),
-            Change::Replace { dead, by } => self.join(by, Some(dead), hit),
-            Change::Leave(machine) => self.leave(machine, hit),
+            Change::Join(machine) => self.join(machine, None, death),
+            Change::Replace { dead, by } => self.join(by, Some(dead), death),
+            Change::Leave(machine) => self.leave(machine, death),
             Change::Move(machine, token) => {
-                let owns = |grown: &Self| {
-                    let tokens = grown.node(machine).ring().local().tokens.clone();
+                let owns = |changing_ring: &Self| {
+                    let tokens = changing_ring.node(machine).ring().local().tokens.clone();
                     tokens.iter().any(|owned| owned.0 == token)
                 };
                 owns(self)
-                    || self.ask(machine, hit, move |node| async move {
+                    || self.ask(machine, death, move |node| async move {
                         relocation::relocate(&node, &token.to_string()).await
                     })
                     || owns(self)
             }
-            Change::Remove(dead) => self.remove(dead, hit),
+            Change::Remove(dead) => self.remove(dead, death),
         }
     }
 
@@ -240,16 +245,16 @@ impl ChangingRing<'_> {
     }
 
     /// Lets a new node join, in the place of a dead one if there is one.
-    fn join(&mut self, machine: usize, replaces: Option<usize>, hit: Option<PlannedDeath>) -> bool {
+    fn join(&mut self, machine: usize, replaces: Option<usize>, death: Option<PlannedDeath>) -> bool {
         let mut settings = settings_of_grown(self.world, machine);
         settings.push("auto_bootstrap=true".to_owned());
         if let Some(dead) = replaces {
             settings.push(format!("replace_address_first_boot={}", self.world.address(dead)));
         }
-        let hit_at = hit.map(|hit| (hit, self.world.elapsed() + hit.after));
-        let has_hit = Cell::new(false);
+        let death_at = death.map(|death| (death, self.world.elapsed() + death.after));
+        let has_died = Cell::new(false);
         let opened = open(self.world, machine, LAYOUT, &settings, &|mut joining| {
-            let Some((hit, at)) = hit_at.filter(|_| !has_hit.get()) else {
+            let Some((death, at)) = death_at.filter(|_| !has_died.get()) else {
                 self.world.block_on(joining);
                 return Ok(());
             };
@@ -265,16 +270,16 @@ impl ChangingRing<'_> {
             if has_joined {
                 return Ok(());
             }
-            has_hit.set(true);
-            end_machine(self.world, hit);
-            if hit.machine == machine {
+            has_died.set(true);
+            end_machine(self.world, death);
+            if death.machine == machine {
                 return Err(StartError::Join("it was killed".to_owned()));
             }
             self.world.block_on(joining);
             Ok(())
         });
-        if let Some(hit) = hit.filter(|hit| has_hit.get() && hit.machine != machine) {
-            self.start_again(hit.machine);
+        if let Some(death) = death.filter(|death| has_died.get() && death.machine != machine) {
+            self.start_again(death.machine);
         }
         match opened {
             // not all of its data has come
@@ -302,7 +307,7 @@ impl ChangingRing<'_> {
     fn ask<F>(
         &mut self,
         machine: usize,
-        hit: Option<PlannedDeath>,
+        death: Option<PlannedDeath>,
         act: impl FnOnce(Arc<Node>) -> F + Send + 'static,
     ) -> bool
     where
@@ -318,13 +323,13 @@ impl ChangingRing<'_> {
         });
         drop(self.world.env(machine).tasks.spawn_local_worker("change", make));
         let came = || *told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hit) = hit
-            && !self.world.run_until(hit.after, || came().is_some())
+        if let Some(death) = death
+            && !self.world.run_until(death.after, || came().is_some())
         {
-            end_machine(self.world, hit);
+            end_machine(self.world, death);
             self.world.run_for(Duration::from_millis(self.dice.below(1_000)));
-            self.start_again(hit.machine);
-            if hit.machine == machine {
+            self.start_again(death.machine);
+            if death.machine == machine {
                 return false;
             }
         }
@@ -332,12 +337,12 @@ impl ChangingRing<'_> {
         came() == Some(true)
     }
 
-    fn leave(&mut self, machine: usize, hit: Option<PlannedDeath>) -> bool {
+    fn leave(&mut self, machine: usize, death: Option<PlannedDeath>) -> bool {
         // it may have left for good just before it was killed, and the others wait for its word
         if self.nodes[machine].is_none() {
             return self.remove(machine, None);
         }
-        let has_left = self.ask(machine, hit, |node| async move { decommission::decommission(&node, false).await });
+        let has_left = self.ask(machine, death, |node| async move { decommission::decommission(&node, false).await });
         let is_gone = has_left && self.node(machine).mode() == Mode::Decommissioned;
         if is_gone {
             self.lose(machine);
@@ -347,16 +352,16 @@ impl ChangingRing<'_> {
     }
 
     /// Has a member remove one that is dead for good.
-    fn remove(&mut self, dead: usize, hit: Option<PlannedDeath>) -> bool {
+    fn remove(&mut self, dead: usize, death: Option<PlannedDeath>) -> bool {
         let asked = self.other_than(dead);
         let address = self.world.address(dead);
-        let id = |grown: &Self| {
-            let ring = grown.node(asked).ring();
+        let id = |changing_ring: &Self| {
+            let ring = changing_ring.node(asked).ring();
             let found = ring.endpoints().iter().find(|endpoint| endpoint.address.ip() == address);
             found.map(|endpoint| types::literal::print_uuid(&endpoint.host_id))
         };
         if let Some(id) = id(self) {
-            self.ask(asked, hit, move |node| async move { removal::remove(&node, &id).await });
+            self.ask(asked, death, move |node| async move { removal::remove(&node, &id).await });
         }
         let is_gone = id(self).is_none();
         if is_gone {
@@ -507,10 +512,10 @@ impl ChangingRing<'_> {
 }
 
 /// Kills a machine's process, or takes its power.
-fn end_machine(world: &World, hit: PlannedDeath) {
-    match hit.loses_power {
-        true => world.power_cut(hit.machine),
-        false => world.kill(hit.machine),
+fn end_machine(world: &World, death: PlannedDeath) {
+    match death.loses_power {
+        true => world.power_cut(death.machine),
+        false => world.kill(death.machine),
     }
 }
 

@@ -111,14 +111,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a client's work on a machine; `seen.working` counts it.
+/// Runs a client's work on a machine; `observations.working` counts it.
 fn spawn<F: Future<Output = ()> + 'static>(
     world: &World,
     machine: usize,
-    seen: &Observations,
+    observations: &Observations,
     work: impl FnOnce(Client) -> F + Send + 'static,
 ) {
-    let (env, working, servers) = (world.env(machine), seen.working.clone(), seen.layout.servers);
+    let (env, working, servers) = (world.env(machine), observations.working.clone(), observations.layout.servers);
     let own = env.clone();
     working.fetch_add(1, Ordering::Relaxed);
     let body = move || async move {
@@ -128,22 +128,22 @@ fn spawn<F: Future<Output = ()> + 'static>(
     env.tasks.spawn_local_worker("client", Box::new(move || Box::pin(body())));
 }
 
-fn wait(world: &World, seen: &Observations) {
-    let done = world.run_until(Duration::from_secs(600), || seen.working.load(Ordering::Relaxed) == 0);
+fn wait(world: &World, observations: &Observations) {
+    let done = world.run_until(Duration::from_secs(600), || observations.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: without troubles a client comes to its end", world.seed());
 }
 
 /// Creates the tables.
-pub(super) fn prepare(world: &World, seen: &Observations) {
-    for server in 0..seen.layout.members {
-        let schema = schema(seen.layout);
-        spawn(world, seen.layout.servers, seen, move |mut client| async move {
+pub(super) fn prepare(world: &World, observations: &Observations) {
+    for server in 0..observations.layout.members {
+        let schema = schema(observations.layout);
+        spawn(world, observations.layout.servers, observations, move |mut client| async move {
             client.connect_only_to(server);
             for statement in schema {
                 client.ask_until_answered(&statement, ONE).await;
             }
         });
-        wait(world, seen);
+        wait(world, observations);
     }
 }
 
@@ -151,50 +151,50 @@ pub(super) fn prepare(world: &World, seen: &Observations) {
 pub(super) fn start_all(
     world: &World,
     machines: usize,
-    seen: &Observations,
+    observations: &Observations,
     end: Duration,
-    careless: Option<ClientDefect>,
+    defect: Option<ClientDefect>,
 ) {
     for number in 0..machines * PER_MACHINE {
-        let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
-        let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(end);
-        spawn(world, seen.layout.servers + number / PER_MACHINE, seen, worker);
+        let (of_client, all) = (observations.clone(), (machines * PER_MACHINE) as u64);
+        let worker = move |client| Worker { client, observations: of_client, number, all, last: 0, defect }.work(end);
+        spawn(world, observations.layout.servers + number / PER_MACHINE, observations, worker);
     }
 }
 
 /// Reads every key once more.
-pub(super) fn read_all_keys(world: &World, seen: &Observations) {
-    let of_client = seen.clone();
-    spawn(world, seen.layout.servers, seen, move |client| async move {
-        let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0, careless: None };
-        let versioned: BTreeSet<u64> = worker.seen.history.operations().iter().map(|one| one.key).collect();
+pub(super) fn read_all_keys(world: &World, observations: &Observations) {
+    let of_client = observations.clone();
+    spawn(world, observations.layout.servers, observations, move |client| async move {
+        let mut worker = Worker { client, observations: of_client, number: usize::MAX, all: 0, last: 0, defect: None };
+        let versioned: BTreeSet<u64> = worker.observations.history.operations().iter().map(|one| one.key).collect();
         for key in versioned {
             worker.client.connect().await;
             worker.operate(key, Action::Read).await;
         }
-        let level = worker.seen.level(&*worker.client.env.random);
+        let level = worker.observations.level(&*worker.client.env.random);
         for row in worker.client.ask_until_answered("SELECT k, n FROM sim.counters", level).await {
             let [Some(key), Some(value)] = row[..] else { panic!("two numbers are expected, not {row:?}") };
-            lock(&worker.seen.counters).entry(key as u64).or_default().value = value as u64;
+            lock(&worker.observations.counters).entry(key as u64).or_default().value = value as u64;
         }
         for (place, table) in ["first", "second"].into_iter().enumerate() {
             let rows = worker.client.ask_until_answered(&format!("SELECT id FROM sim.{table}"), level).await;
             let numbers = rows.into_iter().flatten().flatten().map(|number| number as u64).collect();
-            lock(&worker.seen.batches).tables[place] = numbers;
+            lock(&worker.observations.batches).tables[place] = numbers;
         }
     });
-    wait(world, seen);
+    wait(world, observations);
 }
 
 /// Rows by table and key.
 pub(super) type Rows = BTreeMap<(&'static str, i64), Vec<Option<i64>>>;
 
 /// The rows that each node has on its own.
-pub(super) fn contents(world: &World, seen: &Observations) -> Vec<Rows> {
+pub(super) fn contents(world: &World, observations: &Observations) -> Vec<Rows> {
     let of_node = |server: usize| {
         let contents: Arc<Mutex<Rows>> = Arc::default();
         let found = Arc::clone(&contents);
-        spawn(world, seen.layout.servers, seen, move |mut client| async move {
+        spawn(world, observations.layout.servers, observations, move |mut client| async move {
             client.connect_only_to(server);
             for (table, columns) in CONTENTS {
                 let rows = client.ask_until_answered(&format!("SELECT {columns} FROM sim.{table}"), NODE_LOCAL).await;
@@ -202,10 +202,10 @@ pub(super) fn contents(world: &World, seen: &Observations) -> Vec<Rows> {
                 lock(&found).extend(rows.into_iter().filter_map(keyed));
             }
         });
-        wait(world, seen);
+        wait(world, observations);
         std::mem::take(&mut *lock(&contents))
     };
-    (0..seen.layout.servers).map(of_node).collect()
+    (0..observations.layout.servers).map(of_node).collect()
 }
 
 /// The names of the tables.
@@ -214,14 +214,14 @@ pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Sets the gc_grace of all tables, seconds.
-pub(super) fn set_grace(world: &World, seen: &Observations, grace: i64) {
-    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+pub(super) fn set_grace(world: &World, observations: &Observations, grace: i64) {
+    spawn(world, observations.layout.servers, observations, move |mut client| async move {
         client.connect_only_to(0);
         for table in table_names() {
             client.ask_until_answered(&format!("ALTER TABLE sim.{table} WITH gc_grace_seconds = {grace}"), ONE).await;
         }
     });
-    wait(world, seen);
+    wait(world, observations);
 }
 
 /// The time for which a node is cut off, so that no message reaches it later.
@@ -233,12 +233,12 @@ const WRITES_WITHOUT_A_NODE: u64 = 6;
 /// in the end.
 pub(super) fn write_without_a_node(
     world: &World,
-    seen: &Observations,
+    observations: &Observations,
     cut_off: usize,
     keys: u64,
     rows: &mut BTreeMap<i64, i64>,
 ) {
-    let server = (cut_off + 1) % seen.layout.servers;
+    let server = (cut_off + 1) % observations.layout.servers;
     let mut statements = Vec::new();
     for _ in 0..WRITES_WITHOUT_A_NODE {
         let (key, version) = (world.dice().below(keys) as i64, world.elapsed().as_micros() as i64 + 1);
@@ -255,38 +255,38 @@ pub(super) fn write_without_a_node(
         });
     }
     world.network().partition(&[cut_off]);
-    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+    spawn(world, observations.layout.servers, observations, move |mut client| async move {
         client.connect_only_to(server);
         for statement in statements {
             client.ask_until_answered(&statement, ONE).await;
         }
     });
-    wait(world, seen);
+    wait(world, observations);
     world.run_for(CUT_OFF);
     world.network().heal();
 }
 
 /// The versioned rows that each node has on its own.
-pub(super) fn versioned(world: &World, seen: &Observations) -> Vec<BTreeMap<i64, i64>> {
+pub(super) fn versioned(world: &World, observations: &Observations) -> Vec<BTreeMap<i64, i64>> {
     let of_node = |rows: Rows| {
         let of_row = |((table, key), row): ((&str, i64), Vec<Option<i64>>)| {
             Some((key, (*row.get(1)?)?)).filter(|_| table == "versioned")
         };
         rows.into_iter().filter_map(of_row).collect()
     };
-    contents(world, seen).into_iter().map(of_node).collect()
+    contents(world, observations).into_iter().map(of_node).collect()
 }
 
 /// Asks a node for a change of the schema, once. Gives the change in words.
-pub(super) fn alter(world: &World, seen: &Observations, dice: &SimRandom, number: usize) -> String {
-    let server = dice.below(seen.layout.servers as u64) as usize;
+pub(super) fn alter(world: &World, observations: &Observations, dice: &SimRandom, number: usize) -> String {
+    let server = dice.below(observations.layout.servers as u64) as usize;
     let text = match dice.below(3) {
         0 => format!("CREATE TABLE IF NOT EXISTS sim.later{number} (k int PRIMARY KEY, v int)"),
         1 => format!("ALTER TABLE sim.contended WITH comment = 'number {number}'"),
         _ => format!("ALTER TABLE sim.versioned ADD extra{number} int"),
     };
     let words = format!("{server} is asked for {text}");
-    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+    spawn(world, observations.layout.servers, observations, move |mut client| async move {
         client.connect_only_to(server);
         client.connect().await;
         // nobody waits for the answer: the change is in force in the end, or it is not
@@ -297,13 +297,13 @@ pub(super) fn alter(world: &World, seen: &Observations, dice: &SimRandom, number
 
 struct Worker {
     client: Client,
-    seen: Observations,
+    observations: Observations,
     number: usize,
     /// Number of clients.
     all: u64,
     /// The last number that this client has used for a value or version.
     last: u64,
-    careless: Option<ClientDefect>,
+    defect: Option<ClientDefect>,
 }
 
 /// The outcome of a statement.
@@ -367,9 +367,9 @@ impl Worker {
     /// failed.
     async fn operate(&mut self, key: u64, action: Action) -> Option<Option<u64>> {
         let begun = self.client.env.now().as_nanos();
-        let number = self.seen.history.begin(self.number, key, action, begun);
+        let number = self.observations.history.begin(self.number, key, action, begun);
         let is_versioned = key >= VERSIONED_FROM;
-        let (text, level) = statement(key, action, is_versioned, self.seen.level(&*self.client.env.random));
+        let (text, level) = statement(key, action, is_versioned, self.observations.level(&*self.client.env.random));
         let came = self.ask(&text, level).await;
         let outcome = match (action, came) {
             (Action::Read, StatementOutcome::Rows(rows)) => Outcome::Value(first_value(&rows)),
@@ -378,7 +378,7 @@ impl Worker {
             (Action::CompareAndSet { .. }, StatementOutcome::Rows(rows)) => of_condition(&rows),
             (_, StatementOutcome::Rows(_)) => Outcome::Done,
         };
-        self.seen.history.end(number, outcome, self.client.env.now().as_nanos());
+        self.observations.history.end(number, outcome, self.client.env.now().as_nanos());
         match outcome {
             Outcome::Value(value) => Some(value),
             _ => None,
@@ -388,12 +388,12 @@ impl Worker {
     async fn count(&mut self) {
         let key = self.client.env.random.below(COUNTERS);
         let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
-        let level = self.seen.level(&*self.client.env.random);
+        let level = self.observations.level(&*self.client.env.random);
         let came = self.ask(&text, level).await;
-        if matches!(came, StatementOutcome::Rows(_)) && self.careless == Some(ClientDefect::CountTwice) {
+        if matches!(came, StatementOutcome::Rows(_)) && self.defect == Some(ClientDefect::CountTwice) {
             self.ask(&text, level).await;
         }
-        let mut counters = lock(&self.seen.counters);
+        let mut counters = lock(&self.observations.counters);
         let counted = counters.entry(key).or_default();
         match came {
             StatementOutcome::Rows(_) => counted.acknowledged += 1,
@@ -404,11 +404,11 @@ impl Worker {
 
     async fn batch(&mut self) {
         let id = self.unique();
-        lock(&self.seen.batches).sent.insert(id);
-        let level = self.seen.level(&*self.client.env.random);
+        lock(&self.observations.batches).sent.insert(id);
+        let level = self.observations.level(&*self.client.env.random);
         let first = format!("INSERT INTO sim.first (id, pad) VALUES ({id}, '{}')", "x".repeat(PAD_SIZE));
         let second = format!("INSERT INTO sim.second (id, tag) VALUES ({id}, 'second')");
-        if self.careless == Some(ClientDefect::SplitBatch) {
+        if self.defect == Some(ClientDefect::SplitBatch) {
             self.ask(&first, level).await;
             self.client.connect().await;
             self.ask(&second, level).await;
@@ -416,7 +416,7 @@ impl Worker {
         }
         let text = format!("BEGIN BATCH {first}; {second}; APPLY BATCH");
         if let StatementOutcome::Rows(_) = self.ask(&text, level).await {
-            lock(&self.seen.batches).acknowledged.insert(id);
+            lock(&self.observations.batches).acknowledged.insert(id);
         }
     }
 }
