@@ -278,7 +278,7 @@ impl CommitLog {
             Segment::new(directory.join(format::file_name(first)), form.file_len(options.segment_size).into());
         if let Some(capture) = capture {
             // at once: a directory on another file system is found at start
-            segment.captured = capture.of_new_segment();
+            segment.cdc = capture.of_new_segment();
             capture.link_first(&*env.disk, &segment, first)?;
         }
         state.segments.insert(first, segment);

@@ -73,7 +73,7 @@ impl FlushedTable {
     pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FlushedTableStream {
         let waiting = ranges.iter().flat_map(|range| split_at_ring_end(*range)).collect();
         let header = Header::for_table(&self.table, EncodingStats::default());
-        FlushedTableStream { frozen: self.clone(), header, waiting, context, current: None }
+        FlushedTableStream { flushed: self.clone(), header, waiting, context, current: None }
     }
 
     fn open(
@@ -122,7 +122,7 @@ fn split_at_ring_end((start, end): TokenRange) -> Vec<TokenRange> {
 
 /// The partitions of ranges.
 pub struct FlushedTableStream {
-    frozen: FlushedTable,
+    flushed: FlushedTable,
     /// The table's columns.
     header: Header,
     waiting: VecDeque<TokenRange>,
@@ -141,7 +141,7 @@ impl PartitionStream for FlushedTableStream {
                 self.current = None;
             }
             match self.waiting.pop_front() {
-                Some(range) => self.current = Some(self.frozen.open(range, &self.context, &self.header)?),
+                Some(range) => self.current = Some(self.flushed.open(range, &self.context, &self.header)?),
                 None => return Ok(None),
             }
         }

@@ -100,8 +100,8 @@ impl Outputs {
     }
 
     /// Has the partitions of a repair session written into SSTables of their own.
-    pub fn anticompacting(mut self, apart: Option<&AnticompactedRanges>, output: Output) -> Self {
-        self.anticompacted = apart.map(|AnticompactedRanges { session, ranges }| {
+    pub fn anticompacting(mut self, anticompacted: Option<&AnticompactedRanges>, output: Output) -> Self {
+        self.anticompacted = anticompacted.map(|AnticompactedRanges { session, ranges }| {
             let mut new = self.rest.new.clone();
             new.inherited.pending_repair = Some(*session);
             (ranges.clone(), RepairStateOutput::new(new, output))
@@ -224,8 +224,8 @@ impl Outputs {
     }
 
     fn settle(self) {
-        let apart = self.anticompacted.and_then(|(_, side)| side.writer);
-        for writer in [self.rest.writer, apart].into_iter().flatten() {
+        let anticompacted = self.anticompacted.and_then(|(_, side)| side.writer);
+        for writer in [self.rest.writer, anticompacted].into_iter().flatten() {
             writer.abort();
         }
         files::settle(&self.store, self.transaction);

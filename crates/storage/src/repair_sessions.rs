@@ -49,8 +49,8 @@ fn session_of(sstable: &SSTable) -> Option<Session> {
     sstable.statistics().stats.pending_repair
 }
 
-fn is_within(sstable: &SSTable, apart: &AnticompactedRanges) -> bool {
-    !sstable.has_tokens() || apart.ranges.contains_any(sstable.first_key().token, sstable.last_key().token)
+fn is_within(sstable: &SSTable, anticompacted: &AnticompactedRanges) -> bool {
+    !sstable.has_tokens() || anticompacted.ranges.contains_any(sstable.first_key().token, sstable.last_key().token)
 }
 
 /// Puts the unrepaired data of a session's ranges apart. Err: some of the data may be apart
@@ -58,30 +58,30 @@ fn is_within(sstable: &SSTable, apart: &AnticompactedRanges) -> bool {
 pub async fn anticompact(
     engine: &Engine,
     store: &Arc<TableStore>,
-    apart: &Arc<AnticompactedRanges>,
+    anticompacted: &Arc<AnticompactedRanges>,
     is_finalized: impl Fn(&Session) -> bool,
 ) -> Result<(), StorageError> {
     engine.flush(store).await?;
-    check_free(store, apart, &is_finalized)?;
-    let of_operation = Arc::clone(apart);
+    check_free(store, anticompacted, &is_finalized)?;
+    let of_operation = Arc::clone(anticompacted);
     let select = move |sstable: &SSTable| {
         let is_unrepaired = RepairState::of(&sstable.statistics().stats) == RepairState::Unrepaired;
         is_unrepaired && is_within(sstable, &of_operation)
     };
     let operation = Operation {
         select: Box::new(select),
-        anticompacted: Some(Arc::clone(apart)),
+        anticompacted: Some(Arc::clone(anticompacted)),
         ..Operation::new(Kind::Anticompaction, Work::Anticompact, 0)
     };
     match engine.operate(store, operation).await?.status {
         // another session may have come between
-        Status::Successful => check_free(store, apart, &is_finalized),
+        Status::Successful => check_free(store, anticompacted, &is_finalized),
         Status::Aborted | Status::UnableToCancel => Err(StorageError::Refused {
             why: format!(
                 "Prepare phase for incremental repair session {} was unable to acquire exclusive access to the \
                  neccesary sstables. This is usually caused by running multiple incremental repairs on nodes that share \
                  token ranges",
-                uuid_text(&apart.session)
+                uuid_text(&anticompacted.session)
             ),
         }),
     }
@@ -90,15 +90,15 @@ pub async fn anticompact(
 /// Checks that all data of a session's ranges may be put apart.
 fn check_free(
     store: &TableStore,
-    apart: &AnticompactedRanges,
+    anticompacted: &AnticompactedRanges,
     is_finalized: &impl Fn(&Session) -> bool,
 ) -> Result<(), StorageError> {
-    let id = uuid_text(&apart.session);
+    let id = uuid_text(&anticompacted.session);
     if let [left_out, ..] = store.left_out().as_slice() {
         let why = format!("an SSTable of {} cannot be read: {}", store.name(), left_out.why);
         return Err(StorageError::Refused { why });
     }
-    for sstable in store.view().sstables.iter().filter(|sstable| is_within(sstable, apart)) {
+    for sstable in store.view().sstables.iter().filter(|sstable| is_within(sstable, anticompacted)) {
         let is_repaired = sstable.statistics().stats.repaired_at > 0;
         if !is_repaired && !sstable.descriptor().version.has_repair_sessions_and_checksums() {
             let why = format!(
@@ -107,7 +107,7 @@ fn check_free(
             );
             return Err(StorageError::Refused { why });
         }
-        let other = session_of(sstable).filter(|other| *other != apart.session && !is_finalized(other));
+        let other = session_of(sstable).filter(|other| *other != anticompacted.session && !is_finalized(other));
         if let Some(other) = other {
             let why = format!(
                 "Prepare phase for incremental repair session {id} has failed because it encountered intersecting \

@@ -61,7 +61,7 @@ impl Engine {
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        join: LogAtomicity,
+        atomicity: LogAtomicity,
         number: Option<u64>,
     ) -> Result<Applied, StorageError> {
         if self.draining.load(Ordering::Acquire) {
@@ -70,7 +70,7 @@ impl Engine {
         if self.options.read_only && !mutations.iter().all(is_local_record) {
             return Err(StorageError::ReadOnly);
         }
-        let logged = self.is_logged(mutations).then_some(join);
+        let logged = self.is_logged(mutations).then_some(atomicity);
         let are_views_known = || number.is_none_or(|number| number == self.views_number());
         let store_of = |update: &PartitionUpdate| self.store_of(update);
         let applied = apply(mutations, encoded, &self.log, logged, store_of, are_views_known)?;
@@ -168,7 +168,7 @@ pub fn apply(
             assert_eq!(encoded.len(), mutations.len(), "each mutation has one record");
             Entries::of_encoded(encoded)
         }
-        (Some(join), _) => serialize(mutations, room, join),
+        (Some(atomicity), _) => serialize(mutations, room, atomicity),
     };
     let large = mutations.len() == 1 && room > LARGE_RECORD;
     loop {
@@ -194,10 +194,10 @@ pub fn apply(
     }
 }
 
-fn serialize(mutations: &[Mutation], room: usize, join: LogAtomicity) -> Entries {
+fn serialize(mutations: &[Mutation], room: usize, atomicity: LogAtomicity) -> Entries {
     let mut records = Entries::with_capacity(mutations.len() + 1, room);
     // one record is whole by itself
-    let is_group = (join == LogAtomicity::AllOrNone && mutations.len() > 1) || mutations.iter().any(has_parts);
+    let is_group = (atomicity == LogAtomicity::AllOrNone && mutations.len() > 1) || mutations.iter().any(has_parts);
     if is_group {
         records.begin_group();
     }

@@ -252,7 +252,7 @@ fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path:
 pub(super) fn mark_failed(ledger: &Ledger, segments: &mut BTreeMap<u64, Segment>) {
     for id in ledger.failed() {
         if let Some(segment) = segments.get_mut(&id) {
-            segment.archived = ArchiveState::Failed;
+            segment.archive = ArchiveState::Failed;
         }
     }
 }
@@ -329,7 +329,7 @@ impl Shared {
         if self.archiving().is_some()
             && let Some(segment) = self.lock().segments.get_mut(&id)
         {
-            segment.archived = ArchiveState::Waits;
+            segment.archive = ArchiveState::Waits;
         }
     }
 
@@ -351,7 +351,7 @@ impl Shared {
         let _turn = self.archiver.lock().expect("no step of the archiver panics");
         let waits = {
             let state = self.lock();
-            let waits = state.segments.iter().find(|(_, segment)| segment.archived == ArchiveState::Waits);
+            let waits = state.segments.iter().find(|(_, segment)| segment.archive == ArchiveState::Waits);
             waits.map(|(id, segment)| (*id, segment.path().to_owned()))
         };
         let (now, is_stopped) = (self.env.clock.monotonic_nanos(), self.durability.is_stopped());
@@ -362,22 +362,22 @@ impl Shared {
             return ledger.wait(now).filter(|_| !is_stopped).map_or(Next::Idle, Next::After);
         };
         drop(ledger);
-        let archived = self.archive(&path);
-        self.note_archived(id, &path, archived);
+        let state = self.archive(&path);
+        self.note_archived(id, &path, state);
         allocator.wake();
         Next::Again
     }
 
     /// A command has ended. Where it failed before, and nobody needed the segment any more, the log
     /// has forgotten the segment: its file goes now.
-    fn note_archived(&self, id: u64, path: &Path, archived: ArchiveState) {
+    fn note_archived(&self, id: u64, path: &Path, state: ArchiveState) {
         // a step of the allocator may have taken the segment out, and may put it back
         let _between_steps = self.allocator();
         if let Some(segment) = self.lock().segments.get_mut(&id) {
-            segment.archived = archived;
+            segment.archive = state;
             return;
         }
-        if archived != ArchiveState::Settled {
+        if state != ArchiveState::Settled {
             return;
         }
         let disk = &*self.env.disk;
@@ -415,18 +415,18 @@ impl Shared {
     pub(super) fn archive_rest(&self, mut segments: BTreeMap<u64, Segment>) -> BTreeMap<u64, Segment> {
         let mut has_failed = false;
         for segment in segments.values_mut() {
-            let is_new = segment.archived == ArchiveState::NotYet && segment.is_used;
-            if segment.archived == ArchiveState::Waits || is_new {
-                segment.archived = match has_failed {
+            let is_new = segment.archive == ArchiveState::NotYet && segment.is_used;
+            if segment.archive == ArchiveState::Waits || is_new {
+                segment.archive = match has_failed {
                     true => self.note_failed(segment.path(), NOT_TRIED),
                     false => self.archive(segment.path()),
                 };
-                has_failed = segment.archived == ArchiveState::Failed;
+                has_failed = segment.archive == ArchiveState::Failed;
             }
         }
-        let kept = segments.values().filter(|segment| segment.archived == ArchiveState::Failed);
+        let kept = segments.values().filter(|segment| segment.archive == ArchiveState::Failed);
         self.ledger().forget(&*self.env.disk, kept.map(Segment::path));
-        segments.retain(|_, segment| segment.archived != ArchiveState::Failed);
+        segments.retain(|_, segment| segment.archive != ArchiveState::Failed);
         segments
     }
 }

@@ -140,7 +140,7 @@ impl Capture {
     /// start. The link is removed again if there is no room, because nothing else would remove it.
     pub(super) fn link_first(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         self.link(disk, segment.path(), id)?;
-        if segment.captured == CdcState::Forbidden { self.remove(disk, id) } else { Ok(()) }
+        if segment.cdc == CdcState::Forbidden { self.remove(disk, id) } else { Ok(()) }
     }
 
     /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text
@@ -158,7 +158,7 @@ impl Capture {
     /// too. The index of others is completed, unless their consumer has removed both files
     /// already: an index without its segment could not be used, and would never be removed.
     pub(super) fn release(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
-        match segment.captured {
+        match segment.cdc {
             CdcState::Contains if disk.exists(&self.link_path(id)) => {
                 self.write_index(disk, id, segment.durable_end, true);
             }
@@ -175,7 +175,7 @@ impl Capture {
     pub(super) fn mark_flushed(&self, disk: &dyn Disk, flushed: &BTreeSet<u64>, segments: &mut BTreeMap<u64, Segment>) {
         for id in flushed.iter().filter(|id| disk.exists(&self.link_path(**id))) {
             if let Some(segment) = segments.get_mut(id) {
-                segment.captured = CdcState::Contains;
+                segment.cdc = CdcState::Contains;
             }
         }
     }
@@ -230,11 +230,11 @@ impl State {
     /// and there is no room.
     pub(super) fn capture(&mut self, shared: &Shared, id: u64, is_captured: bool) -> Result<(), LogError> {
         let Some(capture) = &shared.capture else { return Ok(()) };
-        let before = self.segments.get(&id).map(|segment| segment.captured);
+        let before = self.segments.get(&id).map(|segment| segment.cdc);
         let state = capture.of_write(before.unwrap_or_else(|| capture.of_new_segment()), is_captured);
         let state = state.inspect_err(|error| capture.log_refusal(shared.env.clock.monotonic_nanos(), error))?;
         if before != Some(state) {
-            self.segments.entry(id).or_insert_with(|| shared.new_segment(id)).captured = state;
+            self.segments.entry(id).or_insert_with(|| shared.new_segment(id)).cdc = state;
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl State {
     /// Notes that a segment that was read at the start has captured writes.
     pub(super) fn mark_captured(&mut self, id: u64) {
         if let Some(segment) = self.segments.get_mut(&id) {
-            segment.captured = CdcState::Contains;
+            segment.cdc = CdcState::Contains;
         }
     }
 }
@@ -254,13 +254,13 @@ impl Shared {
         let Some(capture) = &self.capture else { return Ok(()) };
         let found: Vec<(u64, CdcState)> = {
             let state = self.lock();
-            state.segments.range(..state.first_new_segment).map(|(id, segment)| (*id, segment.captured)).collect()
+            state.segments.range(..state.first_new_segment).map(|(id, segment)| (*id, segment.cdc)).collect()
         };
         let disk = &*self.env.disk;
-        for (id, captured) in found {
+        for (id, cdc) in found {
             // under the name it has: it may be of an earlier version
             let Some(path) = self.lock().segments.get(&id).map(|segment| segment.path().to_owned()) else { continue };
-            if captured == CdcState::Contains {
+            if cdc == CdcState::Contains {
                 capture.link(disk, &path, id)?;
                 let end = disk.file_len(&path).map_err(LogError::io(&path))?;
                 let end = u32::try_from(end).unwrap_or(u32::MAX);

@@ -58,8 +58,8 @@ pub(super) struct Segment {
     pub(super) size: u64,
     /// Records in it, as far as this process knows.
     pub(super) records: u64,
-    pub(super) captured: CdcState,
-    pub(super) archived: ArchiveState,
+    pub(super) cdc: CdcState,
+    pub(super) archive: ArchiveState,
     /// Whether the segment has, or had, a record.
     pub(super) is_used: bool,
     /// The position up to which the segment is durable; kept only if changes are captured.
@@ -70,14 +70,14 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(path: PathBuf, size: u64) -> Self {
-        let (captured, archived) = (CdcState::default(), ArchiveState::default());
-        Segment { path, size, records: 0, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
+        let (cdc, archive) = (CdcState::default(), ArchiveState::default());
+        Segment { path, size, records: 0, cdc, archive, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
     }
 
     /// One that was there at the start, and was archived then, unless it is marked as failed.
     pub(super) fn replayed(path: PathBuf, size: u64) -> Self {
         let records = size / REPLAYED_RECORD_BYTES;
-        Segment { archived: ArchiveState::Settled, records, ..Self::new(path, size) }
+        Segment { archive: ArchiveState::Settled, records, ..Self::new(path, size) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -118,7 +118,7 @@ impl State {
     fn removable(&self) -> Option<u64> {
         let (id, segment) = self.segments.range(..self.written).next()?;
         let read = *id >= self.first_new_segment || !self.replaying;
-        (segment.dirty.is_empty() && segment.archived != ArchiveState::Waits && read).then_some(*id)
+        (segment.dirty.is_empty() && segment.archive != ArchiveState::Waits && read).then_some(*id)
     }
 }
 
@@ -409,7 +409,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             capture.release(disk, segment, id)?;
         }
-        if segment.archived == ArchiveState::Failed {
+        if segment.archive == ArchiveState::Failed {
             // the file stays until it is archived, by the archiver or by the next start
             self.ledger().forget(disk, [segment.path()]);
             return Ok(());

@@ -248,8 +248,8 @@ impl Writer {
     fn link_captured(&mut self) -> Result<(), LogError> {
         let Some(capture) = &self.shared.capture else { return Ok(()) };
         let Some(current) = self.current.as_mut().filter(|current| !current.is_linked) else { return Ok(()) };
-        let captured = self.shared.lock().segments.get(&current.id).map_or(CdcState::Forbidden, |found| found.captured);
-        if captured != CdcState::Forbidden {
+        let cdc = self.shared.lock().segments.get(&current.id).map_or(CdcState::Forbidden, |found| found.cdc);
+        if cdc != CdcState::Forbidden {
             let path = self.shared.directory.join(format::file_name(current.id));
             capture.link(&*self.shared.env.disk, &path, current.id)?;
             current.is_linked = true;
@@ -260,11 +260,11 @@ impl Writer {
     /// Tells the consumer of captured changes how far they are durable.
     fn tell_captured(&self, is_complete: bool) {
         let (Some(capture), Some(current)) = (&self.shared.capture, &self.current) else { return };
-        let captured = self.shared.lock().segments.get_mut(&current.id).map(|segment| {
+        let cdc = self.shared.lock().segments.get_mut(&current.id).map(|segment| {
             segment.durable_end = self.end.offset;
-            segment.captured
+            segment.cdc
         });
-        if captured == Some(CdcState::Contains) {
+        if cdc == Some(CdcState::Contains) {
             capture.write_index(&*self.shared.env.disk, current.id, self.end.offset, is_complete);
         }
     }

@@ -128,8 +128,8 @@ impl Merge {
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables)).of_table(&table);
         let stream = if purges { stream.without_grace(Arc::clone(&item.graceless)) } else { stream };
-        let apart = item.anticompacted.as_deref();
-        let outputs = Outputs::begin(engine, store, new, output, inputs)?.anticompacting(apart, output);
+        let anticompacted = item.anticompacted.as_deref();
+        let outputs = Outputs::begin(engine, store, new, output, inputs)?.anticompacting(anticompacted, output);
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
         let expired_bytes = expired.iter().map(|sstable| sstable.stored_length()).sum();
         let (stream, partition) = (Box::new(stream), None);

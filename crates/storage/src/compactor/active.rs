@@ -233,10 +233,10 @@ fn statistics_change(item: &Item) -> Option<StatisticsChange> {
     let [single] = item.sstables.as_slice() else { return None };
     let change = match (item.output, &item.anticompacted) {
         (Some(Output::LevelOnly { level }), _) => StatisticsChange::Level(level),
-        (_, Some(apart)) => {
+        (_, Some(anticompacted)) => {
             let (first, last) = (single.first_key().token, single.last_key().token);
-            let is_whole = single.has_tokens() && apart.ranges.contains_all(first, last);
-            is_whole.then_some(StatisticsChange::Pending(apart.session))?
+            let is_whole = single.has_tokens() && anticompacted.ranges.contains_all(first, last);
+            is_whole.then_some(StatisticsChange::Pending(anticompacted.session))?
         }
         _ => return None,
     };

@@ -18,14 +18,18 @@ const SESSION: [u8; 16] = [7; 16];
 const OTHER: [u8; 16] = [8; 16];
 const REPAIRED_AT: i64 = 1_795_457_998_177;
 
-fn apart(session: [u8; 16], ranges: &[(i64, i64)]) -> Arc<AnticompactedRanges> {
+fn ranges_of(session: [u8; 16], ranges: &[(i64, i64)]) -> Arc<AnticompactedRanges> {
     let ranges: Vec<_> = ranges.iter().map(|(start, end)| (Token(*start), Token(*end))).collect();
     Arc::new(AnticompactedRanges { session, ranges: TokenRanges::new(&ranges) })
 }
 
-fn anticompact(sim: &env::sim::Sim, engine: &Engine, apart: &Arc<AnticompactedRanges>) -> Result<(), StorageError> {
+fn anticompact(
+    sim: &env::sim::Sim,
+    engine: &Engine,
+    anticompacted: &Arc<AnticompactedRanges>,
+) -> Result<(), StorageError> {
     let store = engine.table(ID).expect("open");
-    sim.block_on(repair_sessions::anticompact(engine, &store, apart, |_| false))
+    sim.block_on(repair_sessions::anticompact(engine, &store, anticompacted, |_| false))
 }
 
 fn state(sstable: &SSTable) -> RepairState {
@@ -47,14 +51,14 @@ fn counts(engine: &Engine) -> [usize; 3] {
 }
 
 /// Each SSTable that is a session's, or repaired, lies within its ranges; the others outside.
-fn assert_apart(engine: &Engine, apart: &AnticompactedRanges) {
+fn assert_anticompacted(engine: &Engine, anticompacted: &AnticompactedRanges) {
     for sstable in sstables(engine) {
         let (first, last) = (sstable.first_key().token, sstable.last_key().token);
         match state(&sstable) {
             RepairState::Unrepaired => {
-                assert!(!apart.ranges.contains(first) && !apart.ranges.contains(last), "outside");
+                assert!(!anticompacted.ranges.contains(first) && !anticompacted.ranges.contains(last), "outside");
             }
-            _ => assert!(apart.ranges.contains(first) && apart.ranges.contains(last), "inside"),
+            _ => assert!(anticompacted.ranges.contains(first) && anticompacted.ranges.contains(last), "inside"),
         }
     }
 }
@@ -64,15 +68,15 @@ fn a_session_takes_its_ranges_and_gives_them_back() {
     for (version, repaired_at) in [(Version::DA, REPAIRED_AT), (Version::NB, 0)] {
         let (sim, engine) = source(version);
         let (store, before) = (engine.table(ID).expect("open"), read(&engine, None));
-        let ranges = apart(SESSION, &[(0, 1 << 60), (1 << 61, i64::MIN + (1 << 60))]);
+        let ranges = ranges_of(SESSION, &[(0, 1 << 60), (1 << 61, i64::MIN + (1 << 60))]);
         anticompact(&sim, &engine, &ranges).expect("nobody else has the data");
         assert_eq!((counts(&engine), read(&engine, None)), ([2, 2, 0], before.clone()));
-        assert_apart(&engine, &ranges);
+        assert_anticompacted(&engine, &ranges);
         let pending = repair_sessions::pending(&store);
         assert_eq!(pending.keys().collect::<Vec<_>>(), [&SESSION]);
         assert_eq!(pending[&SESSION].sstables, 2);
 
-        let other = apart(OTHER, &[(1 << 59, 1 << 62)]);
+        let other = ranges_of(OTHER, &[(1 << 59, 1 << 62)]);
         let refused = anticompact(&sim, &engine, &other).expect_err("the data is a session's").to_string();
         assert!(refused.contains("belonging to another incremental repair session (07070707"), "{refused}");
         assert_eq!(counts(&engine), [2, 2, 0], "nothing is taken by half");
@@ -99,9 +103,9 @@ fn a_session_takes_its_ranges_and_gives_them_back() {
 fn an_sstable_within_the_ranges_is_not_written_again() {
     let (sim, engine) = source(Version::DA);
     let before: Vec<_> = files(&engine);
-    anticompact(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("nobody else has the data");
+    anticompact(&sim, &engine, &ranges_of(SESSION, &[(5, 5)])).expect("nobody else has the data");
     assert_eq!((counts(&engine), files(&engine)), ([0, 2, 0], before));
-    anticompact(&sim, &engine, &apart(SESSION, &[(5, 5)])).expect("it is done already");
+    anticompact(&sim, &engine, &ranges_of(SESSION, &[(5, 5)])).expect("it is done already");
     assert_eq!(counts(&engine), [0, 2, 0]);
 }
 
@@ -115,7 +119,7 @@ fn a_power_cut_leaves_sstables_whole() {
         let before = read(&engine, None);
         let _ = sim.run_until_idle();
         sim.disk().power_cut_after(operations);
-        let ranges = apart(SESSION, &[(0, i64::MAX)]);
+        let ranges = ranges_of(SESSION, &[(0, i64::MAX)]);
         let done = anticompact(&sim, &engine, &ranges);
         drop(engine);
         sim.power_cut();
@@ -123,10 +127,10 @@ fn a_power_cut_leaves_sstables_whole() {
         assert_eq!(read(&engine, None), before, "after {operations} operations");
         seen[usize::from(done.is_ok())] = true;
         if done.is_ok() {
-            assert_apart(&engine, &ranges);
+            assert_anticompacted(&engine, &ranges);
         }
         anticompact(&sim, &engine, &ranges).expect("it is tried again");
-        assert_apart(&engine, &ranges);
+        assert_anticompacted(&engine, &ranges);
         assert_eq!(read(&engine, None), before);
     }
     assert_eq!(seen, [true; 2], "the power failed before and after the end");

@@ -226,7 +226,7 @@ fn a_start_and_an_end_run_no_command_behind_one_that_failed() {
     sim.run_until_idle();
     log.mark_flushed(key(1).0, key(1).1, log.position());
     // as where the node ends before the archiver came to these
-    log.shared.lock().segments.values_mut().for_each(|segment| segment.archived = ArchiveState::Waits);
+    log.shared.lock().segments.values_mut().for_each(|segment| segment.archive = ArchiveState::Waits);
     sim.disk().inject(Fault::next(Op::Write, "/archive/"));
     log.end().expect("ended");
     assert_eq!(segments(&sim, &directory()).len(), 3, "the first one failed");
@@ -257,7 +257,7 @@ fn a_start_archives_for_a_while_before_it_serves() {
     drop(log);
     // what was archived before does not wait for another time
     let log = start();
-    assert!(log.shared.lock().segments.values().all(|segment| segment.archived != ArchiveState::Failed));
+    assert!(log.shared.lock().segments.values().all(|segment| segment.archive != ArchiveState::Failed));
 }
 
 /// The archiver could otherwise take its lock again and again before the end has it.
