@@ -73,9 +73,9 @@ pub(crate) fn share(
     let mut sessions: Vec<Vec<OutgoingFile>> = Vec::new();
     let (mut entire, mut count) = (0, 0);
     for sstable in sstables {
-        let choice = ChosenSections::of(env, sstable, &replica.ranges, entire < ENTIRE_MAX);
-        let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
-        entire += usize::from(choice.entire.is_some());
+        let sections = ChosenSections::of(env, sstable, &replica.ranges, entire < ENTIRE_MAX);
+        let Some(sections) = sections.map_err(|error| error.to_string())? else { continue };
+        entire += usize::from(sections.entire.is_some());
         let place = count % connections.max(1);
         count += 1;
         if place == sessions.len() {
@@ -84,7 +84,7 @@ pub(crate) fn share(
         let session = &mut sessions[place];
         let sequence = i32::try_from(session.len()).map_err(|_| "too many SSTables".to_owned())?;
         let id = Received { table: sstable.table().id, sequence };
-        session.push(choice.named(id, sstable, false).map_err(|error| error.to_string())?);
+        session.push(sections.named(id, sstable, false).map_err(|error| error.to_string())?);
     }
     let Replica { peer, is_far, .. } = *replica;
     Ok((!sessions.is_empty()).then_some(PeerShare { peer, is_far, sessions }))

@@ -25,7 +25,7 @@ pub(crate) struct Sender {
     pub connector: Rc<PeerConnector>,
     pub session: FileSession,
     pub files: Vec<Arc<OutgoingFile>>,
-    pub kept: OpenLinks,
+    pub open_links: OpenLinks,
     pub events: mpsc::Sender<Event>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn start(sender: &Rc<Sender>, files: Vec<Received>) {
         let (sender, queue) = (Rc::clone(sender), Rc::clone(&queue));
         drop(tokio::task::spawn_local(async move {
             match sender.send_all(&queue).await {
-                Ok(link) => sender.kept.borrow_mut().extend(link),
+                Ok(link) => sender.open_links.borrow_mut().extend(link),
                 Err(why) => drop(sender.events.send(Event::Broken(why)).await),
             }
         }));

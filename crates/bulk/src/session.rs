@@ -44,17 +44,17 @@ pub(crate) async fn run(connector: Rc<PeerConnector>, index: i32, files: Vec<Out
     let (session, effects) = Session::initiate(init, Vec::new(), offers, Limits::default(), now_ms(&env));
     let (read, write) = tokio::io::split(stream);
     let (events_in, events) = mpsc::channel(EVENTS_MAX);
-    let kept = OpenLinks::default();
+    let open_links = OpenLinks::default();
     let sender = Rc::new(Sender {
         connector,
         session: FileSession { sender: from, plan, by_follower: false, index },
         files: files.into_iter().map(Arc::new).collect(),
-        kept: Rc::clone(&kept),
+        open_links: Rc::clone(&open_links),
         events: events_in,
     });
     let control = Control { env, session, sender, read, write, input: (LinkReader::new(), BytesMut::new()), events };
     let ended = control.drive(effects.into()).await;
-    kept.borrow_mut().clear();
+    open_links.borrow_mut().clear();
     ended
 }
 

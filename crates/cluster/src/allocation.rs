@@ -47,9 +47,9 @@ pub async fn allocate_tokens(
     members.retain(|endpoint| endpoint.address != identity.broadcast);
     let usual = ("datacenter1".to_owned(), "rack1".to_owned());
     let (data_center, rack) = identity.place.as_ref().unwrap_or(&usual);
-    let wish =
+    let request =
         AllocationRequest { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
-    let tokens = allocate(&members, wish, &mut || env.random.next_u64()).map_err(AllocationError::Refused)?;
+    let tokens = allocate(&members, request, &mut || env.random.next_u64()).map_err(AllocationError::Refused)?;
     tracing::info!(members = members.len(), copies, "tokens are allocated: {}", text_of(&tokens));
     Ok(tokens.into_iter().map(|token| token.0).collect())
 }

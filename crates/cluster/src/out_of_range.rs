@@ -69,10 +69,10 @@ impl Node {
 
     /// Whether a request of another node is for a token that this node has no copy of, and is to be
     /// refused. Counts and tells of it.
-    pub(crate) fn refuses_token(&self, asked: RequestKind, asker: &Asker<'_>, token: Token) -> bool {
+    pub(crate) fn refuses_token(&self, kind: RequestKind, asker: &Asker<'_>, token: Token) -> bool {
         let ring = self.ring.load();
-        is_out_of_range(&ring, asked, asker.keyspace, token)
-            && (self.note_out_of_range(asked, asker, token) || (asked == RequestKind::Read && has_left(&ring)))
+        is_out_of_range(&ring, kind, asker.keyspace, token)
+            && (self.note_out_of_range(kind, asker, token) || (kind == RequestKind::Read && has_left(&ring)))
     }
 
     /// Whether a range read of another node is to be refused: this node has left the ring, and
@@ -84,18 +84,18 @@ impl Node {
     }
 
     #[cold]
-    fn note_out_of_range(&self, asked: RequestKind, asker: &Asker<'_>, token: Token) -> bool {
+    fn note_out_of_range(&self, kind: RequestKind, asker: &Asker<'_>, token: Token) -> bool {
         let requests = &self.out_of_range;
         requests.total.add(1);
         let is_new = !requests.counts().contains_key(asker.keyspace);
         if is_new {
             requests.follow(&self.schema());
         }
-        requests.counts().entry(asker.keyspace.to_owned()).or_default()[asked.place()] += 1;
-        if requests.logs() && requests.log_limiters[asked.place()].is_due_after(self.env.now(), LINE_PAUSE) {
-            let (Asker { from, keyspace, table }, words, token) = (asker, asked.words(), token.0);
+        requests.counts().entry(asker.keyspace.to_owned()).or_default()[kind.place()] += 1;
+        if requests.logs() && requests.log_limiters[kind.place()].is_due_after(self.env.now(), LINE_PAUSE) {
+            let (Asker { from, keyspace, table }, words, token) = (asker, kind.words(), token.0);
             // Cassandra names no table of a mutation, which may have several
-            match asked {
+            match kind {
                 RequestKind::Write => tracing::warn!(
                     "Receiving {words} for token(s) neither owned nor pending. Example: from /{from} for token {token} in keyspace {keyspace}"
                 ),
@@ -177,11 +177,11 @@ impl Node {
 
 /// Whether this node has no copy of a token and, unless it is to be read, is not about to have one
 /// and has had none until a moment ago. A keyspace whose place is not known has no foreign tokens.
-fn is_out_of_range(ring: &Ring, asked: RequestKind, keyspace: &str, token: Token) -> bool {
+fn is_out_of_range(ring: &Ring, kind: RequestKind, keyspace: &str, token: Token) -> bool {
     let Some(placement) = ring.placement(keyspace) else { return false };
     let local = ring.local_id();
     let takes_writes = || placement.pending(token).contains(&local) || placement.former(token).contains(&local);
-    !placement.natural(token).contains(&local) && (asked == RequestKind::Read || !takes_writes())
+    !placement.natural(token).contains(&local) && (kind == RequestKind::Read || !takes_writes())
 }
 
 /// Whether this node has told the others that it has left the ring: it is not on its way in, and

@@ -101,8 +101,8 @@ pub(crate) struct Participation {
     /// When a stream was seen last that may be one of the repair, milliseconds since 1970; 0: none
     /// was.
     pub last_streamed: AtomicI64,
-    /// SSTables that were frozen for validations of all replicas one after the other.
-    pub frozen: Mutex<BTreeMap<TableId, FlushedTable>>,
+    /// SSTables that are kept for validations of all replicas one after the other.
+    pub flushed_tables: Mutex<BTreeMap<TableId, FlushedTable>>,
     /// The tasks that were asked for: a request that comes twice is not carried out twice.
     /// At most [`TASKS_MAX`].
     pub tasks: Mutex<BTreeMap<TaskId, Progress>>,
@@ -230,9 +230,9 @@ impl Repairs {
 }
 
 impl Participation {
-    /// The frozen SSTables of tables.
-    pub fn frozen(&self) -> MutexGuard<'_, BTreeMap<TableId, FlushedTable>> {
-        lock(&self.frozen)
+    /// The SSTables of tables that are kept for validations.
+    pub fn flushed_tables(&self) -> MutexGuard<'_, BTreeMap<TableId, FlushedTable>> {
+        lock(&self.flushed_tables)
     }
 
     /// The tasks.

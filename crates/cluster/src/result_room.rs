@@ -28,20 +28,20 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct ResultRoom {
     /// The bytes that large results may take, and the bytes that they take now.
-    pub share: Arc<ByteBudget>,
+    pub budget: Arc<ByteBudget>,
     building: Semaphore,
 }
 
 impl ResultRoom {
     /// Makes room for so many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self { share: ByteBudget::new(bytes), building: Semaphore::new(BUILDING_MAX) }
+        Self { budget: ByteBudget::new(bytes), building: Semaphore::new(BUILDING_MAX) }
     }
 
     /// Waits for a turn, and then for memory. None: there will be none, because the node stops.
     pub async fn enter(&self, env: &Env) -> Option<SemaphorePermit<'_>> {
         let permit = self.building.acquire().await.ok()?;
-        while self.share.is_used_up() {
+        while self.budget.is_used_up() {
             env.sleep(LOOK).await;
         }
         Some(permit)
@@ -49,7 +49,7 @@ impl ResultRoom {
 
     /// Takes memory for a result that is about to be built. None: other requests have taken it.
     pub fn expect_one(&self) -> Option<ByteReservation> {
-        (!self.share.is_used_up()).then(|| self.share.take(EXPECTED.min(self.share.limit() / EXPECTED_PART)))
+        (!self.budget.is_used_up()).then(|| self.budget.take(EXPECTED.min(self.budget.limit() / EXPECTED_PART)))
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let env = env::real::env();
         let room = ResultRoom::new(1000);
         runtime.block_on(async {
-            let all = room.share.take(1000);
+            let all = room.budget.take(1000);
             assert!(room.expect_one().is_none());
             {
                 let mut waiting = std::pin::pin!(room.enter(&env));
@@ -78,6 +78,6 @@ mod tests {
             let expected = room.expect_one().expect("there is memory");
             assert_eq!(expected.bytes(), 250);
         });
-        assert_eq!(room.share.used(), 0);
+        assert_eq!(room.budget.used(), 0);
     }
 }

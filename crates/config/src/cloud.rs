@@ -18,7 +18,7 @@ use crate::properties::properties;
 use crate::snitch::{Place, Snitch};
 use crate::units;
 
-/// A question to the metadata service.
+/// A request to the metadata service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetadataRequest {
     /// `GET` or `PUT`
@@ -35,7 +35,7 @@ pub struct MetadataRequest {
 pub trait Service {
     /// Asks the metadata service, and gives the body of an answer with status 200. Err: why there
     /// is none.
-    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String>;
+    fn ask(&mut self, request: &MetadataRequest) -> Result<String, String>;
 
     /// The content of a file of the machine, if it is there.
     fn file(&mut self, path: &str) -> Option<String>;
@@ -100,7 +100,7 @@ struct Metadata<'a> {
     service: &'a mut dyn Service,
     url: String,
     timeout: Duration,
-    /// Seconds for which a token is asked for; None: questions need none.
+    /// Seconds for which a token is asked for; None: requests need none.
     token_seconds: Option<u32>,
     token: Option<String>,
 }
@@ -136,7 +136,7 @@ impl<'a> Metadata<'a> {
         Ok(Self { service, url, timeout, token_seconds, token: None })
     }
 
-    fn question(&self, method: &'static str, path: &str, headers: Vec<(&'static str, String)>) -> MetadataRequest {
+    fn request(&self, method: &'static str, path: &str, headers: Vec<(&'static str, String)>) -> MetadataRequest {
         MetadataRequest { method, url: format!("{}{path}", self.url), headers, timeout: self.timeout }
     }
 
@@ -145,11 +145,11 @@ impl<'a> Metadata<'a> {
         if let Some(seconds) = self.token_seconds {
             headers.push(("X-aws-ec2-metadata-token", self.token(seconds)?));
         }
-        let question = self.question("GET", path, headers);
-        let answer = self.service.ask(&question).map_err(|why| format!("{}: {why}", question.url))?;
+        let request = self.request("GET", path, headers);
+        let answer = self.service.ask(&request).map_err(|why| format!("{}: {why}", request.url))?;
         let answer = answer.trim();
         if answer.is_empty() {
-            return Err(format!("{}: the answer is empty", question.url));
+            return Err(format!("{}: the answer is empty", request.url));
         }
         Ok(answer.to_owned())
     }
@@ -159,8 +159,8 @@ impl<'a> Metadata<'a> {
             return Ok(token.clone());
         }
         let headers = vec![("X-aws-ec2-metadata-token-ttl-seconds", seconds.to_string())];
-        let question = self.question("PUT", "/latest/api/token", headers);
-        let token = self.service.ask(&question).map_err(|why| format!("{}: {why}", question.url))?;
+        let request = self.request("PUT", "/latest/api/token", headers);
+        let token = self.service.ask(&request).map_err(|why| format!("{}: {why}", request.url))?;
         self.token = Some(token.trim().to_owned());
         Ok(token.trim().to_owned())
     }

@@ -253,19 +253,19 @@ fn keyspace_of<'a>(name: &'a QualifiedName<'_>, context: &'a DdlContext) -> Resu
 }
 
 /// Refuses changes of built-in keyspaces, and names that no keyspace may have.
-fn check_changeable(keyspace: &str, act: SchemaAction, target: SchemaObject<'_>) -> Result<(), CqlError> {
+fn check_changeable(keyspace: &str, action: SchemaAction, target: SchemaObject<'_>) -> Result<(), CqlError> {
     if system::is_local_keyspace(keyspace) || system::VIRTUAL_KEYSPACES.contains(&keyspace) {
         return Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")));
     }
     if system::REPLICATED_KEYSPACES.contains(&keyspace)
-        && !(act == SchemaAction::Alter && matches!(target, SchemaObject::Keyspace))
+        && !(action == SchemaAction::Alter && matches!(target, SchemaObject::Keyspace))
     {
         let on = match target {
             SchemaObject::Keyspace => format!("<keyspace {keyspace}>"),
             SchemaObject::AllTables => format!("<all tables in {keyspace}>"),
             SchemaObject::Table(table) => format!("<table {keyspace}.{table}>"),
         };
-        return Err(CqlError::Unauthorized(format!("Cannot {} {on}", act.name())));
+        return Err(CqlError::Unauthorized(format!("Cannot {} {on}", action.name())));
     }
     check_keyspace_name(keyspace)
 }

@@ -47,17 +47,17 @@ pub struct PlannedNode {
 }
 
 /// Looks at everything. Call it within a runtime, because ports are tried.
-pub fn examine(env: &Env, asked: &PlannedNode) -> Vec<Finding> {
-    let machine = Machine { env, root: &asked.root };
+pub fn examine(env: &Env, node: &PlannedNode) -> Vec<Finding> {
+    let machine = Machine { env, root: &node.root };
     let mut found = limits::examine(&machine);
-    found.extend(memory::examine(&machine, asked.memory));
-    found.extend(processor::examine(&machine, asked.shards));
+    found.extend(memory::examine(&machine, node.memory));
+    found.extend(processor::examine(&machine, node.shards));
     found.extend(clock::examine(&machine));
-    found.extend(network::examine(&machine, &asked.ports));
-    let commitlog = (!asked.data.contains(&asked.commitlog)).then_some(&asked.commitlog);
-    for directory in asked.data.iter().chain(commitlog) {
+    found.extend(network::examine(&machine, &node.ports));
+    let commitlog = (!node.data.contains(&node.commitlog)).then_some(&node.commitlog);
+    for directory in node.data.iter().chain(commitlog) {
         found.extend(directory::examine(&machine, directory));
-        found.extend(disk::examine(&machine, directory, asked.read_only));
+        found.extend(disk::examine(&machine, directory, node.read_only));
     }
     found
 }

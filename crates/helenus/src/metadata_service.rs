@@ -17,14 +17,14 @@ pub struct MetadataService<'e> {
 }
 
 impl Service for MetadataService<'_> {
-    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String> {
+    fn ask(&mut self, request: &MetadataRequest) -> Result<String, String> {
         // no proxy: the service answers the machine itself
-        let config = Agent::config_builder().timeout_global(Some(question.timeout)).proxy(None);
+        let config = Agent::config_builder().timeout_global(Some(request.timeout)).proxy(None);
         let agent: Agent = config.http_status_as_error(false).build().into();
-        let headers = question.headers.iter();
-        let sent = match question.method {
-            "PUT" => headers.fold(agent.put(&question.url), |put, (name, value)| put.header(*name, value)).send_empty(),
-            _ => headers.fold(agent.get(&question.url), |get, (name, value)| get.header(*name, value)).call(),
+        let headers = request.headers.iter();
+        let sent = match request.method {
+            "PUT" => headers.fold(agent.put(&request.url), |put, (name, value)| put.header(*name, value)).send_empty(),
+            _ => headers.fold(agent.get(&request.url), |get, (name, value)| get.header(*name, value)).call(),
         };
         let mut response: Response<ureq::Body> = sent.map_err(|error| error.to_string())?;
         if response.status().as_u16() != 200 {

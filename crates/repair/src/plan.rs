@@ -54,20 +54,20 @@ pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> 
 /// O(n log n) in the number of ranges.
 pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, SocketAddr) -> bool) -> Vec<Sync> {
     let mut planner = Planner::new(differences, is_near);
-    let mut sweeps: Vec<RangeCursor> =
+    let mut cursors: Vec<RangeCursor> =
         differences.iter().map(|difference| RangeCursor::new(&difference.ranges)).collect();
     let ranges = differences.iter().flat_map(|difference| &difference.ranges);
     let mut cuts: Vec<Token> = ranges.flat_map(|range| [range.start, range.end]).collect();
     cuts.sort_unstable();
     cuts.dedup();
     for (start, end) in cuts.iter().zip(cuts.iter().skip(1)) {
-        let holds: Vec<bool> = sweeps.iter_mut().map(|sweep| sweep.holds(*end)).collect();
+        let holds: Vec<bool> = cursors.iter_mut().map(|cursor| cursor.holds(*end)).collect();
         planner.plan(Tokens { start: *start, end: *end }, &holds);
     }
     if let (Some(end), Some(start)) = (cuts.first(), cuts.last()) {
         // the last part goes over the end of the ring, or is all of it
-        sweeps.iter_mut().for_each(RangeCursor::rewind);
-        let holds: Vec<bool> = sweeps.iter_mut().map(|sweep| sweep.holds(*end)).collect();
+        cursors.iter_mut().for_each(RangeCursor::rewind);
+        let holds: Vec<bool> = cursors.iter_mut().map(|cursor| cursor.holds(*end)).collect();
         planner.plan(Tokens { start: *start, end: *end }, &holds);
     }
     planner.finish()

@@ -146,9 +146,9 @@ fn main() {
     print("what a node hands on before it leaves", took, &described(&flows));
     let (fetches, took) = timed(|| ring.removal_fetches(placement, EndpointId(1), EndpointId(0)));
     print("what a node fetches when another is removed", took, &described(&fetches.expect("all are up").from));
-    let wish = AllocationRequest { data_center: "dc1", rack: "rack1", copies: COPIES as usize, tokens };
+    let request = AllocationRequest { data_center: "dc1", rack: "rack1", copies: COPIES as usize, tokens };
     let mut draw = Draw(4);
-    let (_, took) = timed(|| allocate(&endpoints, wish, &mut || draw.next()));
+    let (_, took) = timed(|| allocate(&endpoints, request, &mut || draw.next()));
     print("the tokens of a newcomer are chosen", took, "");
 
     let (held, took) = timed(|| placement.ranges().filter(|(.., holders)| holders.contains(&EndpointId(0))).count());

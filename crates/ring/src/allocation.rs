@@ -62,32 +62,32 @@ const MOVED_MAX: u64 = 1 << 32;
 /// no good choice.
 pub fn allocate(
     members: &[Endpoint],
-    wish: AllocationRequest<'_>,
+    request: AllocationRequest<'_>,
     random: &mut dyn FnMut() -> u64,
 ) -> Result<Vec<Token>, String> {
     let members: Vec<&Endpoint> =
         members.iter().filter(|member| member.owns_tokens() || member.state == State::Joining).collect();
-    let AllocationRing { mut owned, mut groups, new_group, copies } = AllocationRing::new(&members, wish)?;
+    let AllocationRing { mut owned, mut groups, new_group, copies } = AllocationRing::new(&members, request)?;
     let new: Unit = groups.len();
     let has_all_groups = groups.iter().collect::<BTreeSet<_>>().len() >= copies;
-    let chosen = if new < copies || !has_all_groups || wish.tokens > owned.len() {
-        splits::split(&mut owned, new, wish.tokens, random)
+    let chosen = if new < copies || !has_all_groups || request.tokens > owned.len() {
+        splits::split(&mut owned, new, request.tokens, random)
     } else if copies == 1 {
-        unreplicated::allocate(owned, new, wish.tokens, random)
+        unreplicated::allocate(owned, new, request.tokens, random)
     } else {
         groups.push(new_group);
-        replicated::allocate(owned, &groups, copies, wish.tokens, random)
+        replicated::allocate(owned, &groups, copies, request.tokens, random)
     };
-    assert_eq!(chosen.len(), wish.tokens, "as many tokens as were asked for");
+    assert_eq!(chosen.len(), request.tokens, "as many tokens as were asked for");
     Ok(without_clashes(chosen, &members, random))
 }
 
 impl AllocationRing {
-    fn new(members: &[&Endpoint], wish: AllocationRequest<'_>) -> Result<Self, String> {
+    fn new(members: &[&Endpoint], request: AllocationRequest<'_>) -> Result<Self, String> {
         let near: Vec<&Endpoint> =
-            members.iter().copied().filter(|member| member.data_center == wish.data_center).collect();
-        let count = racks_of(&near, wish.rack);
-        let (in_rack, by_rack) = match wish.copies {
+            members.iter().copied().filter(|member| member.data_center == request.data_center).collect();
+        let count = racks_of(&near, request.rack);
+        let (in_rack, by_rack) = match request.copies {
             0 | 1 => (false, false),
             copies if count == copies => (true, false),
             copies if count > copies => (false, true),
@@ -96,11 +96,11 @@ impl AllocationRing {
                 return Err(format!(
                     "Token allocation failed: the number of racks {count} in datacenter {} is lower than its replication \
                      factor {copies}.",
-                    wish.data_center
+                    request.data_center
                 ));
             }
         };
-        let units: Vec<&Endpoint> = near.into_iter().filter(|member| !in_rack || member.rack == wish.rack).collect();
+        let units: Vec<&Endpoint> = near.into_iter().filter(|member| !in_rack || member.rack == request.rack).collect();
         let mut owned: Owned = (0..)
             .zip(&units)
             .flat_map(|(unit, member)| member.tokens.iter().map(move |token| (*token, unit)))
@@ -114,10 +114,10 @@ impl AllocationRing {
         };
         let groups = units.iter().enumerate().map(group_of).collect();
         let new_group = match by_rack {
-            true => names.iter().position(|name| *name == wish.rack).unwrap_or(names.len()),
+            true => names.iter().position(|name| *name == request.rack).unwrap_or(names.len()),
             false => units.len(),
         };
-        let copies = if in_rack { 1 } else { wish.copies.max(1) };
+        let copies = if in_rack { 1 } else { request.copies.max(1) };
         Ok(Self { owned, groups, new_group, copies })
     }
 }

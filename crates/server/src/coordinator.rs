@@ -262,7 +262,7 @@ impl Coordinator for RequestCoordinator {
     }
 
     fn results(&self) -> Option<&Arc<ByteBudget>> {
-        Some(&self.services.results.share)
+        Some(&self.services.results.budget)
     }
 
     fn now_micros(&self) -> i64 {

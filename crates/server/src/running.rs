@@ -226,7 +226,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
-    server_options.results = Arc::clone(&services.results.share);
+    server_options.results = Arc::clone(&services.results.budget);
     server_options.events = events;
     let for_handlers = Arc::clone(&services);
     let for_ring = Arc::clone(&services.events);

@@ -109,8 +109,8 @@ impl SSTable {
     /// The same files under another schema of the table.
     pub fn with_schema(&self, table: &Arc<TableMetadata>) -> Result<Self, Error> {
         let path = self.shared.descriptor.path(Component::Statistics);
-        let resolved = ReadSchema::new(&self.shared.statistics, table).map_err(|error| error.of(&path, 0))?;
-        Ok(Self { shared: Arc::clone(&self.shared), schema: Arc::new(resolved) })
+        let read_schema = ReadSchema::new(&self.shared.statistics, table).map_err(|error| error.of(&path, 0))?;
+        Ok(Self { shared: Arc::clone(&self.shared), schema: Arc::new(read_schema) })
     }
 
     /// The open components of storage-attached indexes.

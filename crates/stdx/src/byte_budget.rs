@@ -13,7 +13,7 @@ pub struct ByteBudget {
 }
 
 impl ByteBudget {
-    /// A share of `limit` bytes, none of them taken.
+    /// A budget of `limit` bytes, none of them taken.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
     }
@@ -23,7 +23,7 @@ impl ByteBudget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the share. Never changes.
+    /// Bytes of the budget. Never changes.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -38,24 +38,24 @@ impl ByteBudget {
         self.used() >= self.limit
     }
 
-    /// Takes bytes, even if fewer are left; None where the share is used up.
+    /// Takes bytes, even if fewer are left; None where the budget is used up.
     pub fn take_if_any(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
         let more = |used: usize| (used < self.limit).then(|| used.saturating_add(bytes));
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(ByteReservation { share: Arc::clone(self), bytes })
+        Some(ByteReservation { budget: Arc::clone(self), bytes })
     }
 
     /// Takes bytes, even if fewer are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.used.fetch_add(bytes, Ordering::Relaxed);
-        ByteReservation { share: Arc::clone(self), bytes }
+        ByteReservation { budget: Arc::clone(self), bytes }
     }
 }
 
 /// Bytes taken from a [`ByteBudget`]. Dropping it gives them back.
 #[derive(Debug)]
 pub struct ByteReservation {
-    share: Arc<ByteBudget>,
+    budget: Arc<ByteBudget>,
     bytes: usize,
 }
 
@@ -65,21 +65,21 @@ impl ByteReservation {
         self.bytes
     }
 
-    /// The share from which the bytes were taken.
-    pub fn share(&self) -> &ByteBudget {
-        &self.share
+    /// The budget from which the bytes were taken.
+    pub fn budget(&self) -> &ByteBudget {
+        &self.budget
     }
 
     /// Takes more bytes or gives some back, so that this owner has `bytes`.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
-            self.share.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+            self.budget.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
         } else {
             let given_back = self.bytes - bytes;
-            let before = self.share.used.fetch_sub(given_back, Ordering::Relaxed);
+            let before = self.budget.used.fetch_sub(given_back, Ordering::Relaxed);
             // where an owner is dropped by a panic, another panic would abort the process
             let is_balanced = before >= given_back || std::thread::panicking();
-            assert!(is_balanced, "bytes that are given back to a share were taken from it");
+            assert!(is_balanced, "bytes that are given back to a budget were taken from it");
         }
         self.bytes = bytes;
     }
@@ -97,16 +97,16 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_given_back() {
-        let share = ByteBudget::new(100);
-        let mut some = share.take(60);
-        assert!(!share.is_used_up());
-        let more = share.take(60);
-        assert!(share.is_used_up() && share.take_if_any(1).is_none());
+        let budget = ByteBudget::new(100);
+        let mut some = budget.take(60);
+        assert!(!budget.is_used_up());
+        let more = budget.take(60);
+        assert!(budget.is_used_up() && budget.take_if_any(1).is_none());
         some.set(10);
-        assert_eq!((share.used(), some.bytes()), (70, 10));
+        assert_eq!((budget.used(), some.bytes()), (70, 10));
         drop(more);
-        assert_eq!(share.take_if_any(200).map(|much| (much.bytes(), share.used())), Some((200, 210)));
+        assert_eq!(budget.take_if_any(200).map(|much| (much.bytes(), budget.used())), Some((200, 210)));
         drop(some);
-        assert_eq!(share.used(), 0);
+        assert_eq!(budget.used(), 0);
     }
 }

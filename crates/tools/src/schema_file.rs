@@ -64,12 +64,12 @@ fn read(env: &Env, path: &Path, descriptor: &Descriptor) -> Result<Arc<TableMeta
     let bytes = env.disk.read_all(path, open::SMALL_FILE_MAX).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
     let (keyspace, name) = open::names_of(&descriptor.directory);
-    let restoring = RestoreOptions {
+    let options = RestoreOptions {
         keyspace: Some(keyspace.clone()),
         now_micros: env.clock.now_micros(),
         id_of: &TableId::of_system_table,
     };
-    let restored = restore(&text, &restoring, Schema::default()).map_err(|error| wrong(error.to_string()))?;
+    let restored = restore(&text, &options, Schema::default()).map_err(|error| wrong(error.to_string()))?;
     if let Some(table) = restored.schema.table(&keyspace, &name) {
         return Ok(Arc::clone(table));
     }

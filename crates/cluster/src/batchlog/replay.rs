@@ -95,9 +95,9 @@ impl Node {
             return;
         }
         let node: Weak<Self> = Arc::downgrade(self);
-        let mut resending = ResendState::default();
+        let mut state = ResendState::default();
         let step = move || match node.upgrade() {
-            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut resending)),
+            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut state)),
             _ => Next::Done,
         };
         let wake = self.env.tasks.background("batchlog", Box::new(step));
@@ -106,12 +106,12 @@ impl Node {
     }
 
     /// One look at the batch log while the node runs. Gives the time until the next look.
-    fn replay_due_batches(&self, resending: &mut ResendState) -> Duration {
-        if !self.batch_replay.may_find_records() && resending.is_idle() {
+    fn replay_due_batches(&self, state: &mut ResendState) -> Duration {
+        if !self.batch_replay.may_find_records() && state.is_idle() {
             return PERIOD;
         }
         if let Some(others) = self.ring_peers() {
-            return self.resend_due_batches(&others, resending);
+            return self.resend_due_batches(&others, state);
         }
         if self.batch_replay.waits_for_others.load(Ordering::Relaxed) {
             return PERIOD;

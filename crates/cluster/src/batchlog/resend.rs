@@ -101,22 +101,22 @@ enum ResendOutcome {
 
 impl Node {
     /// A look while the node is one of several. Gives the time until the next one.
-    pub(super) fn resend_due_batches(&self, others: &RingPeers<'_>, resending: &mut ResendState) -> Duration {
+    pub(super) fn resend_due_batches(&self, others: &RingPeers<'_>, state: &mut ResendState) -> Duration {
         let waker = self.batch_replay.waker().unwrap_or_else(|| Waker::noop().clone());
-        self.finish_resent(&mut resending.sent, &waker);
-        if !self.finish_hinted(&mut resending.hinted, &waker) {
+        self.finish_resent(&mut state.sent, &waker);
+        if !self.finish_hinted(&mut state.hinted, &waker) {
             // a page could have these records
             return SETTLE;
         }
-        if resending.rest(self.env.now()).is_zero() {
-            if !resending.has_room() || !(resending.sent.is_empty() || self.is_within_pass()) {
+        if state.rest(self.env.now()).is_zero() {
+            if !state.has_room() || !(state.sent.is_empty() || self.is_within_pass()) {
                 // the oldest batch wakes the task when it is settled
                 return SETTLE;
             }
-            self.resend_page(others, resending);
+            self.resend_page(others, state);
         }
-        let rest = resending.rest(self.env.now());
-        if resending.sent.is_empty() { rest } else { rest.min(SETTLE) }
+        let rest = state.rest(self.env.now());
+        if state.sent.is_empty() { rest } else { rest.min(SETTLE) }
     }
 
     /// Whether the next page is not the first one of a pass.
@@ -125,14 +125,14 @@ impl Node {
     }
 
     /// Sends the mutations of a page of records, and notes when the next page may be read.
-    fn resend_page(&self, others: &RingPeers<'_>, resending: &mut ResendState) {
+    fn resend_page(&self, others: &RingPeers<'_>, state: &mut ResendState) {
         // the limit is that of all nodes together
         let throttle = self.batch_replay.throttle.load(Ordering::Relaxed) / others.ring.endpoints().len() as u64;
         let pause = match self.due_records(self.timeouts().write * 2) {
             Ok((due, page)) => {
                 let (sent, failed) = of_each(due, |record| self.resend(others, record));
-                resending.sent.extend(sent);
-                assert!(resending.sent.len() <= WINDOW_RECORDS_MAX, "the batches that are on their way have a bound");
+                state.sent.extend(sent);
+                assert!(state.sent.len() <= WINDOW_RECORDS_MAX, "the batches that are on their way have a bound");
                 page.without(failed).pause(throttle)
             }
             Err(error) => {
@@ -140,7 +140,7 @@ impl Node {
                 PERIOD
             }
         };
-        resending.due = Some(self.env.now().plus(pause));
+        state.due = Some(self.env.now().plus(pause));
     }
 
     fn resend(&self, others: &RingPeers<'_>, record: Record) -> Result<ResentBatch, NodeError> {

@@ -139,8 +139,8 @@ impl<'n> DistributedRead<'n> {
         let mut parts: Arc<Vec<PartRead>> =
             Arc::new(parts.into_iter().map(|part| PartRead::new(part, sought)).collect());
         let (mut taken, mut room) = match &request.results {
-            Some(room) if room.share.is_used_up() => (None, Some(room)),
-            results => (results.as_ref().map(|room| room.share.take(0)), None),
+            Some(room) if room.budget.is_used_up() => (None, Some(room)),
+            results => (results.as_ref().map(|room| room.budget.take(0)), None),
         };
         if room.is_some() {
             Arc::make_mut(&mut parts).iter_mut().for_each(PartRead::begin_small);
@@ -185,7 +185,7 @@ impl DistributedRead<'_> {
     ) -> Result<(B::Built, bool), FailedRead<B::Error>> {
         let mut parts = Arc::new(parts);
         let mut size = parts.iter().map(|asked| asked.size).sum();
-        let mut taken = results.map(|room| room.share.take(size));
+        let mut taken = results.map(|room| room.budget.take(size));
         let (build, mut window, mut was_extended) = (Arc::new(build), STRETCHES_FIRST, false);
         loop {
             let (result, missing, _, counts) = self.attempt(&parts, &build, size).await?;
@@ -355,12 +355,12 @@ impl DistributedRead<'_> {
             return Ok(());
         }
         asked.grow();
-        let questions = lacks.iter().map(|lack| (lack, asked.further(lack)));
+        let questions = lacks.iter().map(|further| (further, asked.further(further)));
         let (known, open): (Vec<_>, Vec<_>) = questions.partition(|(_, command)| command.is_none());
-        let contact = |lack: &FurtherRead| asked.replicas[lack.replica()].0;
-        let asking = open.iter().filter_map(|(lack, command)| {
+        let contact = |further: &FurtherRead| asked.replicas[further.replica()].0;
+        let asking = open.iter().filter_map(|(further, command)| {
             let question = asked.question(command.as_ref()?);
-            let (contact, sent) = (contact(lack), Arc::clone(&question));
+            let (contact, sent) = (contact(further), Arc::clone(&question));
             Some(async move { (question, self.ask(contact, &sent, AnswerKind::Data).await) })
         });
         let block_for = count(asked.replicas.len());
@@ -372,11 +372,11 @@ impl DistributedRead<'_> {
         let Some(answers) = within(&self.node.env, self.time_left(), join_all(asking)).await else {
             return Err(failed(block_for - count(open.len()), Vec::new()));
         };
-        for (lack, _) in known {
-            asked.add_nothing(lack);
+        for (further, _) in known {
+            asked.add_nothing(further);
         }
         let mut portions = Vec::with_capacity(open.len());
-        for ((lack, command), (question, (contact, reply))) in open.into_iter().zip(answers) {
+        for ((further, command), (question, (contact, reply))) in open.into_iter().zip(answers) {
             let data = match reply {
                 Ok(reply) => reply.data.unwrap_or_default(),
                 Err(reason) => {
@@ -385,12 +385,12 @@ impl DistributedRead<'_> {
                 }
             };
             let (portion, command) = (Portion::new(data, &question), command.expect("it was asked"));
-            portions.push((contact, lack.clone(), command, portion));
+            portions.push((contact, further.clone(), command, portion));
         }
         let size = portions.iter().map(|(.., portion)| portion.size).sum();
         let add = move |asked: &mut PartRead| {
-            portions.into_iter().try_for_each(|(contact, lack, command, portion)| {
-                asked.add_further(&lack, &command, portion).map_err(|error| (contact, error))
+            portions.into_iter().try_for_each(|(contact, further, command, portion)| {
+                asked.add_further(&further, &command, portion).map_err(|error| (contact, error))
             })
         };
         self.add_to(asked, size, add).await

@@ -133,10 +133,10 @@ impl PartRead {
     }
 
     /// The command that asks a replica for what it lacks; None: there can be nothing more.
-    pub fn further(&self, lack: &FurtherRead) -> Option<ReadCommand> {
+    pub fn further(&self, further: &FurtherRead) -> Option<ReadCommand> {
         let command = &self.part.command;
         let limits = self.limits();
-        match lack {
+        match further {
             FurtherRead::Rows { key, after, .. } => {
                 let slices = command.slices.behind(after, command.reversed, &command.table.comparator);
                 let range = PartitionRange::Key(key.clone());
@@ -163,13 +163,13 @@ impl PartRead {
     /// Takes what a replica has answered to [`Self::further`].
     pub fn add_further(
         &mut self,
-        lack: &FurtherRead,
+        further: &FurtherRead,
         command: &ReadCommand,
         portion: Portion,
     ) -> Result<(), ReadError> {
         self.weigh(&portion);
-        let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
-        match lack {
+        let Some((_, answers)) = self.replicas.get_mut(further.replica()) else { return Ok(()) };
+        match further {
             FurtherRead::Rows { key, .. } => answers.add_rows(portion.replay, key, counted_limits(command)),
             FurtherRead::Partitions { .. } => {
                 answers.add_partitions(portion.replay, &command.range, counted_limits(command))
@@ -178,9 +178,9 @@ impl PartRead {
     }
 
     /// Notes that a replica has nothing more of what it lacks.
-    pub fn add_nothing(&mut self, lack: &FurtherRead) {
-        let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return };
-        match lack {
+    pub fn add_nothing(&mut self, further: &FurtherRead) {
+        let Some((_, answers)) = self.replicas.get_mut(further.replica()) else { return };
+        match further {
             FurtherRead::Rows { key, .. } => answers.has_all_rows(key),
             FurtherRead::Partitions { .. } => answers.has_all_partitions(),
         }

@@ -108,14 +108,14 @@ impl PendingWrite {
 
     /// Called when the mutation is about to be sent: its bytes count once until every peer has
     /// answered or failed.
-    pub fn keep(&self, share: &Arc<ByteBudget>) -> KeptBytes {
+    pub fn keep(&self, budget: &Arc<ByteBudget>) -> KeptBytes {
         let bytes = self.hintable.as_ref().map_or(0, Hintable::size);
         let mut state = self.state();
         assert!(state.kept.is_none(), "the bytes of a mutation are counted once");
         if bytes > 0 && state.unanswered_peers > 0 {
-            state.kept = Some(share.take(bytes));
+            state.kept = Some(budget.take(bytes));
         }
-        KeptBytes { bytes, left: share.left() }
+        KeptBytes { bytes, left: budget.left() }
     }
 
     /// The answer of this node, if it is a replica.

@@ -292,14 +292,14 @@ impl Node {
             is_ahead(endpoint) && settings.replaces.is_none_or(|replaced| self.must_wait_for(endpoint, replaced))
         };
         let mut has_told = false;
-        while let Some(movers) = ChangingNodes::of(&self.ring(), counts) {
-            let told = movers.describe(&removal::removing(self));
-            if movers.is_one_down() {
-                return Err(format!("{movers} {told}"));
+        while let Some(changing_nodes) = ChangingNodes::of(&self.ring(), counts) {
+            let told = changing_nodes.describe(&removal::removing(self));
+            if changing_nodes.is_one_down() {
+                return Err(format!("{changing_nodes} {told}"));
             }
             if !has_told {
                 let otherwise = if settings.replaces.is_some() { REPLACES_OTHERWISE } else { "" };
-                tracing::warn!("{movers} This node waits for its turn: {told}{otherwise}");
+                tracing::warn!("{changing_nodes} This node waits for its turn: {told}{otherwise}");
                 has_told = true;
             }
             self.env.sleep(LOOK).await;

@@ -213,9 +213,9 @@ async fn wait_for_batches(node: &Node) {
 async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
     node.repair_paxos_before_movement("decommission").await?;
     wait_for_batches(node).await;
-    let mut gone = TransferredRanges::new();
+    let mut transferred = TransferredRanges::new();
     let mut attempt = 1;
-    while let Err(why) = hand_on(node, &mut gone).await {
+    while let Err(why) = hand_on(node, &mut transferred).await {
         tracing::warn!(attempt, why, "not all data has gone");
         if attempt == ATTEMPTS_MAX {
             return Err(why);
@@ -227,30 +227,35 @@ async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
 }
 
 /// One attempt: streams what has not gone yet.
-async fn hand_on(node: &Arc<Node>, gone: &mut TransferredRanges) -> std::result::Result<(), String> {
+async fn hand_on(node: &Arc<Node>, transferred: &mut TransferredRanges) -> std::result::Result<(), String> {
     let ring = node.ring();
     let mut exchange = MovementStreams::default();
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let flows = ring.leaving_transfers(&placement, ring.local_id());
-        exchange.hand_on(&ring, &keyspace, &rest(&ring, &keyspace, flows, gone)?);
+        exchange.hand_on(&ring, &keyspace, &rest(&ring, &keyspace, flows, transferred)?);
     }
     let transfers = exchange.transfers.clone();
     let on_end = |peer: SocketAddr, end: &SessionEnd| {
         for (keyspace, ranges) in transfers.get(&peer).into_iter().flatten().filter(|_| end.is_ok()) {
             node.record_transferred(Operation::Unbootstrap, peer, keyspace, ranges);
-            gone.entry((peer, keyspace.clone())).or_default().extend(ranges);
+            transferred.entry((peer, keyspace.clone())).or_default().extend(ranges);
         }
     };
     exchange.run(node, Operation::Unbootstrap, on_end).await
 }
 
 /// The flows without what has gone. Err: an endpoint that is to have ranges is down.
-fn rest(ring: &Ring, keyspace: &str, flows: Flows, gone: &TransferredRanges) -> std::result::Result<Flows, String> {
+fn rest(
+    ring: &Ring,
+    keyspace: &str,
+    flows: Flows,
+    transferred: &TransferredRanges,
+) -> std::result::Result<Flows, String> {
     let mut rest = Flows::new();
     for (id, ranges) in flows {
         let endpoint = ring.endpoint(id);
-        let ranges = match gone.get(&(endpoint.address, keyspace.to_owned())) {
-            Some(gone) => subtract(&ranges, gone),
+        let ranges = match transferred.get(&(endpoint.address, keyspace.to_owned())) {
+            Some(transferred) => subtract(&ranges, transferred),
             None => ranges,
         };
         if !ranges.is_empty() && !endpoint.is_up {

@@ -44,12 +44,12 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     if ring.local().tokens.len() > 1 {
         return Err(failed("This node has more than one token and cannot be moved thusly.".to_owned()));
     }
-    let asked = RequestedChange {
+    let change = RequestedChange {
         what: "move this node".to_owned(),
         otherwise: "A node that is started with consistent_rangemovement=false moves all the same; repair it then, \
                     copies may be missing",
     };
-    node.refuse_concurrent_change(&asked, |_| true).map_err(failed)?;
+    node.refuse_concurrent_change(&change, |_| true).map_err(failed)?;
     let local = ring.local_id();
     let keyspaces = node.shared_keyspaces(&ring).map_err(failed)?;
     let is_gaining = keyspaces
@@ -70,7 +70,7 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         node.announce(|local| local_states.set_normal(local));
         movements.set_mode(Mode::Normal);
     };
-    if let Err(why) = node.check_precedence(&asked).await {
+    if let Err(why) = node.check_precedence(&change).await {
         settle(from);
         return Err(failed(why));
     }

@@ -166,19 +166,19 @@ fn refuse_concurrent_changes(node: &Node, removed: &Endpoint, is_ahead: impl Fn(
             "This node changes the ring itself ({mode}): ask another one when it has come to its end"
         ));
     }
-    let asked = RequestedChange {
+    let change = RequestedChange {
         what: format!("remove {}", removed.address),
         otherwise: "A node that cannot come to its end without the one that is to be removed is stopped first, if it \
                     joins, and started again, if it leaves or moves",
     };
     let counts = |other: &Endpoint| other.address != removed.address && (other.is_up || !other.state.is_joining());
-    node.refuse_concurrent_change(&asked, counts).map_err(OperationError::Failed)?;
+    node.refuse_concurrent_change(&change, counts).map_err(OperationError::Failed)?;
     match others_about_to_remove(node).into_iter().find(|(other, _)| is_ahead(*other)) {
         None => Ok(()),
         Some((other, host_id)) => failed(format!(
             "Cannot {} while another node changes the ring: {other} is about to remove the node with host id \
              {host_id}: wait until that one is gone, or end its removal (`nodetool removenode force` there)",
-            asked.what
+            change.what
         )),
     }
 }
@@ -407,8 +407,8 @@ fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
 async fn restore_replica_count(node: &Arc<Node>, removed: SocketAddr) {
     let begun = node.env.now();
     let patience = node.membership_state.movements.settings().ring_delay;
-    let (mut attempt, mut came) = (1, FetchedRanges::new());
-    while let Err(why) = fetch_gained(node, removed, &mut came).await {
+    let (mut attempt, mut fetched) = (1, FetchedRanges::new());
+    while let Err(why) = fetch_gained(node, removed, &mut fetched).await {
         let down = member_that_is_down(node, removed);
         let is_enough = attempt >= ATTEMPTS_MAX && node.env.elapsed(begun) >= patience && down.is_none();
         if is_enough || !is_being_removed(node, removed) {
@@ -449,7 +449,7 @@ fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
 async fn fetch_gained(
     node: &Arc<Node>,
     removed: SocketAddr,
-    came: &mut FetchedRanges,
+    fetched: &mut FetchedRanges,
 ) -> std::result::Result<(), String> {
     let ring = node.ring();
     let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };
@@ -457,7 +457,7 @@ async fn fetch_gained(
     let (mut exchange, mut without_source) = (MovementStreams::default(), Ok(()));
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let fetches = ring.removal_fetches(&placement, removed, ring.local_id()).map_err(|error| error.to_string())?;
-        let has = came.get(&keyspace);
+        let has = fetched.get(&keyspace);
         let rest = |ranges: &Ranges| has.map_or_else(|| ranges.clone(), |has| subtract(ranges, has));
         without_source = without_source.and(refuse_missing(&keyspace, &placement, &rest(&fetches.missing)));
         let from = fetches.from.iter().map(|(id, ranges)| (*id, rest(ranges)));
@@ -466,7 +466,7 @@ async fn fetch_gained(
     let requests = exchange.requests.clone();
     let on_end = |peer: SocketAddr, end: &SessionEnd| {
         for (keyspace, ranges) in requests.get(&peer).into_iter().flatten().filter(|_| end.is_ok()) {
-            came.entry(keyspace.clone()).or_default().extend(ranges);
+            fetched.entry(keyspace.clone()).or_default().extend(ranges);
         }
     };
     exchange.run(node, Operation::RestoreReplicaCount, on_end).await?;

@@ -207,17 +207,17 @@ impl RepairJob<'_> {
             Some(turns) => Some(turns.acquire().await.map_err(|_| "the repair has ended".to_owned())?),
             None => None,
         };
-        let awaited = RepairResultKey::Trees(self.session, self.table.clone(), endpoint);
-        let told = self.node.repairs.expect(awaited.clone());
+        let key = RepairResultKey::Trees(self.session, self.table.clone(), endpoint);
+        let told = self.node.repairs.expect(key.clone());
         let request = ValidationRequest { job: job.clone(), now };
         let payload = Bytes::from(request.encode().map_err(|error| error.to_string())?);
         let verb = Verb::ValidationReq;
         if let Err(error) = self.node.tell_repair_of(Some(self.command), endpoint, verb, payload.clone()).await {
-            self.node.repairs.forget(&awaited);
+            self.node.repairs.forget(&key);
             return Err(error.to_string());
         }
         let patience = Patience::Asks(verb, payload);
-        let told = self.node.await_repair(self.command, endpoint, &awaited, told, patience).await?;
+        let told = self.node.await_repair(self.command, endpoint, &key, told, patience).await?;
         let RepairResult::Trees(Some(trees)) = told else { return Err("the replica says so".to_owned()) };
         let decoded = self.node.env.blocking_long("decode trees", move || MerkleTrees::decode(&trees)).await;
         let decoded = decoded.map_err(|_| "too much is to be done here".to_owned())?;
@@ -297,8 +297,8 @@ impl RepairJob<'_> {
     /// Streams between two other replicas.
     async fn sync_of(&self, job: &Job, sync: Sync) -> Result<Vec<StreamSummary>, String> {
         let Sync { source, destination, ranges, is_mutual } = sync;
-        let awaited = RepairResultKey::Synced(self.session, self.table.clone(), source, destination);
-        let told = self.node.repairs.expect(awaited.clone());
+        let key = RepairResultKey::Synced(self.session, self.table.clone(), source, destination);
+        let told = self.node.repairs.expect(key.clone());
         let request = SyncRequest {
             job: job.clone(),
             initiator: self.local(),
@@ -317,11 +317,11 @@ impl RepairJob<'_> {
         let payload = Bytes::from(request.encode().map_err(|error| error.to_string())?);
         let verb = Verb::SyncReq;
         if let Err(error) = self.node.tell_repair_of(Some(self.command), source, verb, payload.clone()).await {
-            self.node.repairs.forget(&awaited);
+            self.node.repairs.forget(&key);
             return Err(error.to_string());
         }
         let patience = Patience::Asks(verb, payload);
-        match self.node.await_repair(self.command, source, &awaited, told, patience).await? {
+        match self.node.await_repair(self.command, source, &key, told, patience).await? {
             RepairResult::Synced(told) if told.is_success => Ok(told.summaries),
             _ => Err("the source says so".to_owned()),
         }

@@ -149,12 +149,12 @@ impl Node {
         command: &Command,
         from: SocketAddr,
         what: &RepairResultKey,
-        told: oneshot::Receiver<RepairResult>,
+        result: oneshot::Receiver<RepairResult>,
         patience: Patience,
     ) -> Result<RepairResult, String> {
         let why = tokio::select! {
             biased;
-            came = told => return came.map_err(|_| "another request took its place".to_owned()),
+            came = result => return came.map_err(|_| "another request took its place".to_owned()),
             why = self.await_node_failure(command, from) => why,
             why = self.await_timeout(command, from, patience) => why,
         };

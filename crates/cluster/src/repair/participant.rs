@@ -51,7 +51,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
         since,
         last_used: AtomicI64::new(begun_at),
         last_streamed: AtomicI64::new(0),
-        frozen: Default::default(),
+        flushed_tables: Default::default(),
         tasks: Default::default(),
         over: OnceLock::new(),
     };
@@ -85,10 +85,10 @@ fn of(node: &Node, parent: &SessionId) -> Result<Arc<Participation>, Refusal> {
 /// Keeps the SSTables of a table as they are now, until the repair ends.
 pub(crate) async fn snapshot(node: &Node, job: &Job) -> Result<(), Refusal> {
     let participation = of(node, &job.parent)?;
-    let is_there = participation.frozen().values().any(|frozen| validation::is_of(&frozen.table, job));
+    let is_there = participation.flushed_tables().values().any(|flushed| validation::is_of(&flushed.table, job));
     if !is_there {
-        let frozen = validation::freeze(node, &participation, job).await?;
-        participation.frozen().insert(frozen.table.id, frozen);
+        let flushed = validation::take_flushed_table(node, &participation, job).await?;
+        participation.flushed_tables().insert(flushed.table.id, flushed);
     }
     touch(node, &participation);
     Ok(())

@@ -119,15 +119,15 @@ impl PaxosRepair<'_> {
             return clean_here(self.node, &self.table, self.ranges).await.map(drop);
         }
         let session = self.node.uuids.random();
-        let awaited = RepairResultKey::Paxos(session, replica);
-        let told = self.node.repairs.expect(awaited.clone());
+        let key = RepairResultKey::Paxos(session, replica);
+        let told = self.node.repairs.expect(key.clone());
         let cleanup = Cleanup { session, table: self.table.id, ranges: self.ranges.to_vec() };
         if let Err(why) = self.ask(replica, Verb::Paxos2CleanupReq, cleanup.encode()).await {
-            self.node.repairs.forget(&awaited);
+            self.node.repairs.forget(&key);
             return Err(why);
         }
         let patience = Patience::For(CLEANUP_MAX);
-        match self.node.await_repair(self.command, replica, &awaited, told, patience).await? {
+        match self.node.await_repair(self.command, replica, &key, told, patience).await? {
             RepairResult::Paxos(None) => Ok(()),
             RepairResult::Paxos(Some(why)) => Err(why),
             _ => Err("another result came".to_owned()),

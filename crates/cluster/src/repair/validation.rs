@@ -63,7 +63,11 @@ struct ValidationInput {
 }
 
 /// Takes the SSTables of a table as they are now, for validations that come later.
-pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job) -> Result<FlushedTable, String> {
+pub(super) async fn take_flushed_table(
+    node: &Node,
+    participation: &Participation,
+    job: &Job,
+) -> Result<FlushedTable, String> {
     let table = format!("{}.{}", job.keyspace, job.table);
     let store = node.engine.table_by_name(&job.keyspace, &job.table);
     let store = store.ok_or_else(|| format!("Table {table} was dropped during repair"))?;
@@ -77,10 +81,10 @@ pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job
             false
         })
     };
-    let frozen = flushed_table::take(&node.engine, &store, select).await.map_err(|error| error.to_string())?;
+    let flushed = flushed_table::take(&node.engine, &store, select).await.map_err(|error| error.to_string())?;
     match conflict.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(why) => Err(why),
-        None => Ok(frozen),
+        None => Ok(flushed),
     }
 }
 
@@ -142,18 +146,18 @@ async fn validate(
 ) -> Result<MerkleTrees, String> {
     let turns = Arc::clone(&node.repairs.permits.load().validations);
     let _turn = turns.acquire().await.map_err(|_| "the node is shutting down".to_owned())?;
-    let kept = participation.frozen().values().find(|frozen| is_of(&frozen.table, job)).cloned();
-    let frozen = match kept {
-        Some(frozen) => frozen,
-        None => freeze(node, participation, job).await?,
+    let kept = participation.flushed_tables().values().find(|flushed| is_of(&flushed.table, job)).cloned();
+    let flushed = match kept {
+        Some(flushed) => flushed,
+        None => take_flushed_table(node, participation, job).await?,
     };
     let context = ReadContext::new(ReadMode::Background);
-    let (stats, running) = (Arc::clone(&context.stats), begin(node, job, &frozen));
-    let under = RunningValidation { node, running };
+    let (stats, running) = (Arc::clone(&context.stats), begin(node, job, &flushed));
+    let validation = RunningValidation { node, running };
     record.step(Step::Start, node.env.clock.now_micros() / 1000);
     let ranges = job.ranges.iter().map(|range| (range.start, range.end));
-    record.expect(ranges.map(|range| frozen.partitions_in(range)).sum(), frozen.bytes());
-    let work = Arc::new(Mutex::new(open(node, job, &frozen, now, context)));
+    record.expect(ranges.map(|range| flushed.partitions_in(range)).sum(), flushed.bytes());
+    let work = Arc::new(Mutex::new(open(node, job, &flushed, now, context)));
     let mut bytes = 0;
     loop {
         let begun = node.env.now();
@@ -172,12 +176,12 @@ async fn validate(
             }
         };
         // also behind the last slice: rows of a table that was truncated meanwhile are in the trees
-        check(node, participation, job, &under)?;
+        check(node, participation, job, &validation)?;
         if is_done {
             break;
         }
         let read = stats.bytes_read.load(Ordering::Relaxed);
-        under.running.done.store(read, Ordering::Relaxed);
+        validation.running.done.store(read, Ordering::Relaxed);
         record.bytes.store(read, Ordering::Relaxed);
         rest(node, read - bytes, node.env.elapsed(begun)).await;
         bytes = read;
@@ -191,11 +195,16 @@ async fn validate(
 }
 
 /// Err: why the validation has to end early.
-fn check(node: &Node, participation: &Participation, job: &Job, under: &RunningValidation<'_>) -> Result<(), String> {
+fn check(
+    node: &Node,
+    participation: &Participation,
+    job: &Job,
+    validation: &RunningValidation<'_>,
+) -> Result<(), String> {
     let interrupted = || format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table);
     match participation.over.get() {
         Some(why) => Err(format!("{}: {why}", interrupted())),
-        None if under.running.stop.load(Ordering::Relaxed) || node.engine.is_draining() => Err(interrupted()),
+        None if validation.running.stop.load(Ordering::Relaxed) || node.engine.is_draining() => Err(interrupted()),
         None => Ok(()),
     }
 }
@@ -211,33 +220,33 @@ fn failed(node: &Node, job: &Job, error: &ReadError) -> String {
     error.to_string()
 }
 
-fn begin(node: &Node, job: &Job, frozen: &FlushedTable) -> Arc<Running> {
+fn begin(node: &Node, job: &Job, flushed: &FlushedTable) -> Arc<Running> {
     node.engine.compactions.begin(Running {
         id: node.uuids.next(),
-        table_id: frozen.table.id,
+        table_id: flushed.table.id,
         keyspace: job.keyspace.clone(),
         table: job.table.clone(),
         kind: Kind::Validation,
         automatic: false,
-        sstables: frozen.sstables.len(),
-        total: frozen.bytes(),
+        sstables: flushed.sstables.len(),
+        total: flushed.bytes(),
         done: Default::default(),
         stop: Default::default(),
     })
 }
 
-fn open(node: &Node, job: &Job, frozen: &FlushedTable, now: u32, context: ReadContext) -> ValidationInput {
+fn open(node: &Node, job: &Job, flushed: &FlushedTable, now: u32, context: ReadContext) -> ValidationInput {
     let ranges: Vec<_> = job.ranges.iter().map(|range| (range.start, range.end)).collect();
     let counted: Vec<_> =
-        job.ranges.iter().zip(&ranges).map(|(range, of)| (*range, frozen.partitions_in(*of))).collect();
+        job.ranges.iter().zip(&ranges).map(|(range, of)| (*range, flushed.partitions_in(*of))).collect();
     let replicas = node.ring().placement(&job.keyspace).map_or(1, |placement| placement.replication.factor());
     let settings = node.repairs.permits.load().settings;
     let budget = settings.space / u64::from(replicas.max(1));
     let depth_max = if happens(Rare::ShallowTree) { 0 } else { settings.tree_depth_max };
-    let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, depth_max));
-    let stream = frozen.read(&ranges, context);
-    let stream = PurgeStream::new(stream, now, gc_before(&frozen.table, now), Box::new(|_| i64::MAX));
-    let stream = stream.of_table(&frozen.table);
+    let validator = Validator::new(&flushed.table, size::empty_trees(&counted, budget, depth_max));
+    let stream = flushed.read(&ranges, context);
+    let stream = PurgeStream::new(stream, now, gc_before(&flushed.table, now), Box::new(|_| i64::MAX));
+    let stream = stream.of_table(&flushed.table);
     ValidationInput { stream, validator }
 }
 

@@ -18,7 +18,7 @@ impl Replica {
     pub async fn answer(
         &self,
         question: &Arc<Question>,
-        wanted: AnswerKind,
+        kind: AnswerKind,
         limits: AnswerLimits,
         limit: Duration,
         trace: Option<Arc<dyn TraceSink>>,
@@ -27,7 +27,7 @@ impl Replica {
         let request = ReadRequest { trace, measures, ..ReadRequest::of(question.commands()) };
         let figures = ReadFigures::default();
         let question = Arc::clone(question);
-        let build = move |stream: &mut dyn rows::PartitionStream| answer_of(stream, &question, wanted, &limits);
+        let build = move |stream: &mut dyn rows::PartitionStream| answer_of(stream, &question, kind, &limits);
         let mut answer = self.read(request, limit, &figures, build).await?;
         answer.local_size = ReadStats::get(&figures.local_size);
         answer.row_index_size = ReadStats::get(&figures.row_index_size);

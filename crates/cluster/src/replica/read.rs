@@ -253,7 +253,7 @@ impl Replica {
             Some(room) if request.commands.len() > COMMANDS_UNCOUNTED => {
                 let entered = within(&self.env, limit, room.enter(&self.env)).await.flatten();
                 drop(entered.ok_or(ReadOutcome::TimedOut)?);
-                Some(room.share.take(request.commands.len() * size_of::<ReadCommand>()))
+                Some(room.budget.take(request.commands.len() * size_of::<ReadCommand>()))
             }
             _ => None,
         };
@@ -368,7 +368,7 @@ impl Job {
 
     /// Whether the memory for results is used up.
     fn is_scarce(&self) -> bool {
-        self.results.as_ref().is_some_and(|room| room.share.is_used_up())
+        self.results.as_ref().is_some_and(|room| room.budget.is_used_up())
     }
 
     /// The kind of the next attempt, after one on the worker that would have blocked.

@@ -49,8 +49,8 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::SyncRsp => {
             let told = SyncResponse::decode(payload).map_err(unreadable)?;
             let job = &told.job;
-            let awaited = RepairResultKey::Synced(job.session, job.table.clone(), told.source, told.destination);
-            node.repairs.tell(&awaited, RepairResult::Synced(told));
+            let key = RepairResultKey::Synced(job.session, job.table.clone(), told.source, told.destination);
+            node.repairs.tell(&key, RepairResult::Synced(told));
             Ok(())
         }
         Verb::Paxos2CleanupRsp2 => {
@@ -76,11 +76,11 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::FinalizeCommitMsg => consistent::commit(node, &decode_uuid(payload).map_err(unreadable)?).map(drop),
         verb @ (Verb::PrepareConsistentRsp | Verb::FinalizePromiseMsg) => {
             let Vote { session, participant, is_yes } = Vote::decode(payload).map_err(unreadable)?;
-            let awaited = match verb {
+            let key = match verb {
                 Verb::FinalizePromiseMsg => RepairResultKey::Promised(session, participant),
                 _ => RepairResultKey::Prepared(session, participant),
             };
-            node.repairs.tell(&awaited, RepairResult::Vote(is_yes));
+            node.repairs.tell(&key, RepairResult::Vote(is_yes));
             Ok(())
         }
         verb => Err(format!("{} is no message of repair", verb.name())),

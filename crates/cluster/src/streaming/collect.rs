@@ -169,12 +169,12 @@ fn of_table(
         if !is_meant(&node.repairs, init, sstable)? {
             continue;
         }
-        let choice = ChosenSections::of(&node.env, sstable, &ranges, entire_count < entire_max);
-        let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
-        entire_count += usize::from(choice.entire.is_some());
+        let sections = ChosenSections::of(&node.env, sstable, &ranges, entire_count < entire_max);
+        let Some(sections) = sections.map_err(|error| error.to_string())? else { continue };
+        entire_count += usize::from(sections.entire.is_some());
         let sequence = i32::try_from(files.len()).map_err(|_| "a table has too many SSTables".to_owned())?;
         let id = Received { table: store.id, sequence };
-        let file = choice.named(id, sstable, init.operation.keeps_level());
+        let file = sections.named(id, sstable, init.operation.keeps_level());
         files.push(file.map_err(|error| error.to_string())?);
     }
     Ok(files)

@@ -51,16 +51,16 @@ pub(super) async fn files(
     mut stream: Box<dyn Stream>,
     (reader, mut input): (LinkReader, BytesMut),
 ) {
-    let mut taker = FileReceiver { node: Arc::clone(node), reader, current: None };
+    let mut receiver = FileReceiver { node: Arc::clone(node), reader, current: None };
     let mut begins = Some(first);
     let (mut next, mut is_open) = (BytesMut::new(), true);
     loop {
-        let live = taker.current.as_ref().map(|file| Arc::clone(&file.live));
-        let place = taker.place_behind(input.len());
+        let live = receiver.current.as_ref().map(|file| Arc::clone(&file.live));
+        let place = receiver.place_behind(input.len());
         let header = begins.take();
         let job = move || {
-            let taken = taker.take(header, &mut input);
-            (taker, input, taken)
+            let taken = receiver.take(header, &mut input);
+            (receiver, input, taken)
         };
         let job = node.env.blocking_spare("stream", job);
         tokio::pin!(job);
@@ -75,7 +75,7 @@ pub(super) async fn files(
             }
         };
         let taken;
-        (taker, input, taken) = match done {
+        (receiver, input, taken) = match done {
             Ok(done) => done,
             Err(full) => return fail(&from, Failure(live, full.to_string())).await,
         };
@@ -87,22 +87,22 @@ pub(super) async fn files(
             }
             Err(failure) => return fail(&from, failure).await,
         }
-        let live = taker.current.as_ref().map(|file| Arc::clone(&file.live));
+        let live = receiver.current.as_ref().map(|file| Arc::clone(&file.live));
         if let Some(live) = &live {
             // full: something else keeps the session awake
             drop(live.events.try_send(Event::Progress));
         }
         while next.is_empty() {
             if !is_open {
-                return interrupted(node, taker);
+                return interrupted(node, receiver);
             }
-            make_room(&mut next, taker.place_behind(input.len()));
-            let attempt = taker.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
-            let written = taker.current.as_ref().filter(|file| file.incoming.is_some());
+            make_room(&mut next, receiver.place_behind(input.len()));
+            let attempt = receiver.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
+            let written = receiver.current.as_ref().filter(|file| file.incoming.is_some());
             let table = written.map(|file| file.arrived.id.table);
             tokio::select! {
                 read = stream.read_buf(&mut next) => is_open = read.is_ok_and(|count| count > 0),
-                () = given_up(live.as_deref(), attempt) => return give_up(node, taker),
+                () = given_up(live.as_deref(), attempt) => return give_up(node, receiver),
                 // a job lets go of the file, for which the drop waits
                 () = dropped(live.as_deref(), table) => break,
             }
@@ -153,11 +153,11 @@ fn make_room(next: &mut BytesMut, place: usize) {
 }
 
 /// Called when a link has ended. A file in the middle of which it has ended is to come again.
-fn interrupted(node: &Arc<Node>, taker: FileReceiver) {
-    let Some(file) = &taker.current else { return };
+fn interrupted(node: &Arc<Node>, receiver: FileReceiver) {
+    let Some(file) = &receiver.current else { return };
     let (live, id, attempt) = (Arc::clone(&file.live), file.arrived.id, file.attempt);
     let name = file.name.clone();
-    give_up(node, taker);
+    give_up(node, receiver);
     let Some(number) = attempt.filter(|number| live.attempts.interrupt(id, *number)) else { return };
     tracing::warn!(peer = %live.key.peer, file = name, "a link has ended in the middle of a file, which is to come again");
     let env = node.env.clone();
@@ -174,9 +174,9 @@ fn interrupted(node: &Arc<Node>, taker: FileReceiver) {
 }
 
 /// Gives up the file that comes, by a job, which may wait for the disk.
-fn give_up(node: &Node, taker: FileReceiver) {
+fn give_up(node: &Node, receiver: FileReceiver) {
     // where too many jobs wait, the refused job is dropped here and gives the file up
-    let _ = node.env.tasks.run("stream", Box::new(move || drop(taker)));
+    let _ = node.env.tasks.run("stream", Box::new(move || drop(receiver)));
 }
 
 async fn fail(from: &Peer, Failure(live, why): Failure) {

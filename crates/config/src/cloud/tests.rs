@@ -11,9 +11,9 @@ struct Canned {
 }
 
 impl Service for Canned {
-    fn ask(&mut self, question: &MetadataRequest) -> Result<String, String> {
-        self.asked.push(question.clone());
-        let known = self.answers.iter().find(|(url, _)| question.url == *url);
+    fn ask(&mut self, request: &MetadataRequest) -> Result<String, String> {
+        self.asked.push(request.clone());
+        let known = self.answers.iter().find(|(url, _)| request.url == *url);
         known.map(|(_, answer)| (*answer).to_owned()).ok_or_else(|| "404".to_owned())
     }
 

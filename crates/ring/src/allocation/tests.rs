@@ -35,8 +35,8 @@ fn grown(nodes: u16, racks: u16, copies: usize, tokens: usize) -> Vec<Endpoint> 
     let mut random = drawn(7);
     for number in 0..nodes {
         let rack = format!("rack{}", number % racks);
-        let wish = AllocationRequest { data_center: "dc", rack: &rack, copies, tokens };
-        let chosen = allocate(&members, wish, &mut random).expect("allocated");
+        let request = AllocationRequest { data_center: "dc", rack: &rack, copies, tokens };
+        let chosen = allocate(&members, request, &mut random).expect("allocated");
         members.push(member(number, "dc", &rack, chosen));
     }
     members
@@ -85,23 +85,23 @@ fn random_tokens_are_worse() {
 fn racks_that_are_too_few_are_refused() {
     let members =
         [("rack1", 0), ("rack2", 5)].map(|(rack, token)| member(token, "dc", rack, vec![Token(token.into())]));
-    let wish = AllocationRequest { data_center: "dc", rack: "rack1", copies: 3, tokens: 4 };
+    let request = AllocationRequest { data_center: "dc", rack: "rack1", copies: 3, tokens: 4 };
     let error =
         "Token allocation failed: the number of racks 2 in datacenter dc is lower than its replication factor 3.";
-    assert_eq!(allocate(&members, wish, &mut drawn(1)), Err(error.to_owned()));
+    assert_eq!(allocate(&members, request, &mut drawn(1)), Err(error.to_owned()));
 }
 
 /// Nodes that see the same ring choose different tokens, and a token that another data center has
 /// is moved on.
 #[test]
 fn a_token_of_another_data_center_is_not_taken_twice() {
-    let wish = AllocationRequest { data_center: "b", rack: "rack", copies: 3, tokens: 4 };
-    let alone = allocate(&[], wish, &mut || 41).expect("allocated");
+    let request = AllocationRequest { data_center: "b", rack: "rack", copies: 3, tokens: 4 };
+    let alone = allocate(&[], request, &mut || 41).expect("allocated");
     let elsewhere = [member(1, "a", "rack", alone.clone())];
     let moved: Vec<Token> = alone.iter().map(|token| Token(token.0 + 1)).collect();
-    assert_eq!(allocate(&elsewhere, wish, &mut || 41), Ok(moved));
+    assert_eq!(allocate(&elsewhere, request, &mut || 41), Ok(moved));
     let members = grown(6, 1, 3, 4);
-    let wish = AllocationRequest { data_center: "dc", rack: "rack0", copies: 3, tokens: 4 };
-    let [one, other] = [1, 2].map(|seed| allocate(&members, wish, &mut drawn(seed)).expect("allocated"));
+    let request = AllocationRequest { data_center: "dc", rack: "rack0", copies: 3, tokens: 4 };
+    let [one, other] = [1, 2].map(|seed| allocate(&members, request, &mut drawn(seed)).expect("allocated"));
     assert!(one.iter().all(|token| !other.contains(token)), "{one:?} {other:?}");
 }

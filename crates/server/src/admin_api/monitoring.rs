@@ -221,7 +221,7 @@ fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
         ("prepared_statements_max", prepared_max),
         ("requests_in_flight", admin.transport.bytes_in_flight() as u64),
         ("requests_in_flight_max", admin.memory.in_flight),
-        ("results", admin.services.results.share.used() as u64),
+        ("results", admin.services.results.budget.used() as u64),
         ("results_max", admin.memory.results),
         ("commitlog_pending", commit_log::stats(node).pending_bytes),
     ]

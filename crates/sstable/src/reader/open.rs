@@ -61,7 +61,7 @@ pub(super) fn open(
         .map_err(|error| Error::open(&statistics_path, error))?;
     let statistics =
         Statistics::read(&statistics.into(), descriptor.version).map_err(|error| error.of(&statistics_path, 0))?;
-    let resolved = ReadSchema::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
+    let read_schema = ReadSchema::new(&statistics, table).map_err(|error| error.of(&statistics_path, 0))?;
     let order = key_order(&statistics, table, &statistics_path)?;
     let index = match descriptor.format {
         Format::Bti => opening.bti_index(&cache)?,
@@ -90,7 +90,7 @@ pub(super) fn open(
         attached: Attachments::default(),
         descriptor,
     };
-    Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })
+    Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(read_schema) })
 }
 
 /// The keys at the ends of the index, and how many there are, have no checksum; in the statistics

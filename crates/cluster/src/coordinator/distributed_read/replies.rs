@@ -81,7 +81,7 @@ impl DistributedRead<'_> {
         &self,
         contact: Contact,
         question: &Arc<Question>,
-        wanted: AnswerKind,
+        kind: AnswerKind,
     ) -> PendingReply<'_> {
         let question = Arc::clone(question);
         let asked = self.node.env.now();
@@ -95,7 +95,7 @@ impl DistributedRead<'_> {
                     false => LOCAL_LIMITS,
                 };
                 let trace = self.trace.clone();
-                let answer = self.node.replica.answer(&question, wanted, limits, rest, trace, tracks).await;
+                let answer = self.node.replica.answer(&question, kind, limits, rest, trace, tracks).await;
                 self.note_own(contact, &answer, tracks, limits.tombstones.warn);
                 let reply = answer.map(|answer| {
                     let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
@@ -107,7 +107,7 @@ impl DistributedRead<'_> {
                 (contact, reply)
             });
         }
-        let payload = match wanted {
+        let payload = match kind {
             AnswerKind::Digest => question.for_digest(DIGEST_VERSION).encode(),
             AnswerKind::Data | AnswerKind::Both => question.encode(),
         };
@@ -130,7 +130,7 @@ impl DistributedRead<'_> {
             let reply = match answered {
                 Err(unanswered) => Err(unanswered.reason()),
                 Ok(envelope) if let Some(reason) = self.exceeds(contact, &envelope) => Err(reason),
-                Ok(envelope) => self.reply_in(envelope.payload, question, wanted).await.map_err(|error| {
+                Ok(envelope) => self.reply_in(envelope.payload, question, kind).await.map_err(|error| {
                     let peer = contact.address;
                     tracing::warn!(%peer, %error, "the answer of another node to a read cannot be read");
                     FailureReason::Unknown
@@ -162,16 +162,16 @@ impl DistributedRead<'_> {
     }
 
     /// The answer in a payload. A digest of large data is made on a thread for long jobs.
-    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, wanted: AnswerKind) -> Result<Reply, String> {
-        if wanted == AnswerKind::Data || payload.len() <= INLINE_SIZE_MAX {
-            return reply_of(&payload, &question, wanted);
+    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, kind: AnswerKind) -> Result<Reply, String> {
+        if kind == AnswerKind::Data || payload.len() <= INLINE_SIZE_MAX {
+            return reply_of(&payload, &question, kind);
         }
         let (of_job, same) = (payload.clone(), Arc::clone(&question));
-        let long = self.node.env.blocking_long("digest", move || reply_of(&of_job, &same, wanted));
+        let long = self.node.env.blocking_long("digest", move || reply_of(&of_job, &same, kind));
         match long.await {
             Ok(reply) => reply,
             // no thread is free, which is not the peer's fault: the worker makes the digest
-            Err(_) => reply_of(&payload, &question, wanted),
+            Err(_) => reply_of(&payload, &question, kind),
         }
     }
 }
@@ -197,15 +197,15 @@ fn reason_of(outcome: ReadOutcome<AnswerError>, tracks: bool) -> FailureReason {
 }
 
 /// The answer in a payload, with its digest if digests are compared.
-fn reply_of(payload: &Bytes, question: &Question, wanted: AnswerKind) -> Result<Reply, String> {
+fn reply_of(payload: &Bytes, question: &Question, kind: AnswerKind) -> Result<Reply, String> {
     let response = ReadResponse::decode(payload).map_err(|error| error.to_string())?;
-    let digest = match (&response, wanted) {
+    let digest = match (&response, kind) {
         (ReadResponse::Data(_), AnswerKind::Data) => None,
         (response, _) => Some(response.digest(question).map_err(|error| error.to_string())?),
     };
     match response {
         ReadResponse::Data(data) => Ok(Reply { data: Some(Data::Encoded(data.partitions)), digest }),
-        ReadResponse::Digest(_) if wanted != AnswerKind::Digest => Err("a digest, where data was asked for".to_owned()),
+        ReadResponse::Digest(_) if kind != AnswerKind::Digest => Err("a digest, where data was asked for".to_owned()),
         ReadResponse::Digest(_) => Ok(Reply { data: None, digest }),
     }
 }

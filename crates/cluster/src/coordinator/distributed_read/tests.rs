@@ -256,14 +256,14 @@ fn a_large_read_waits_for_the_memory_of_results() {
             ReadRequest { results: Some(Arc::clone(&room)), ..ReadRequest::of(vec![ring.select_key("ks", k)]) };
         ring.node(0).read(request, Consistency::Quorum, &ReadFigures::default(), count_unfiltereds).await
     };
-    let others = room.share.take(1 << 20);
+    let others = room.budget.take(1 << 20);
     assert_eq!(ring.world.block_on(count(2)).expect("it is small"), 1);
     let late = ring.world.block_on(count(1));
     let Err(FailedRead::Failed { outcome: ReadOutcome::TimedOut, received, block_for, .. }) = late else {
         panic!("there is no memory, and not {late:?}")
     };
     assert_eq!((received, block_for), (0, 2), "a driver does not try again what nobody has answered");
-    assert_eq!(room.share.used(), 1 << 20, "who waits has nothing that counts");
+    assert_eq!(room.budget.used(), 1 << 20, "who waits has nothing that counts");
     let (read, ()) = ring.world.block_on(async {
         let free = async {
             ring.node(0).env.sleep(Duration::from_secs(1)).await;
@@ -272,7 +272,7 @@ fn a_large_read_waits_for_the_memory_of_results() {
         futures_util::future::join(count(1), free).await
     });
     assert_eq!(read.expect("there is memory again"), 9_000);
-    assert_eq!(room.share.used(), 0);
+    assert_eq!(room.budget.used(), 0);
 }
 
 /// A replica that is cut off and not known to be down is replaced by another one if there is one;
@@ -364,7 +364,7 @@ fn own_reads_that_take_too_long_are_measured() {
     let ring = three(25);
     let node = ring.node(0);
     let room = Arc::new(ResultRoom::new(1 << 20));
-    let _others = room.share.take(1 << 20);
+    let _others = room.budget.take(1 << 20);
     let commands: Vec<ReadCommand> = (0..65).map(|k| ring.select_key("ks", k)).collect();
     let asks_others = || node.plan_parts_if_distributed(&commands, Consistency::One).expect("all are up").is_some();
     assert!(!asks_others());

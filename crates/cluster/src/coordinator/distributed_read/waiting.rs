@@ -55,7 +55,7 @@ impl<'a> PendingReplies<'a> {
         spare: &'a [Contact],
         first: impl Iterator<Item = (Contact, AnswerKind)>,
     ) -> Self {
-        let answers = first.map(|(contact, wanted)| distributed_read.ask(contact, question, wanted)).collect();
+        let answers = first.map(|(contact, kind)| distributed_read.ask(contact, question, kind)).collect();
         let begun = distributed_read.node.env.now();
         let patience = if spare.is_empty() { None } else { distributed_read.patience(asked) };
         Self {
@@ -74,7 +74,7 @@ impl<'a> PendingReplies<'a> {
     /// The next answer. A replica that fails is replaced by a spare one, and so is, once in a
     /// wait, a replica that takes longer than `speculative_retry` lets the read wait. `wanted`:
     /// what a spare one is asked for.
-    pub async fn next(&mut self, wanted: AnswerKind) -> Result<(Contact, Reply), End> {
+    pub async fn next(&mut self, kind: AnswerKind) -> Result<(Contact, Reply), End> {
         loop {
             let env = &self.distributed_read.node.env;
             let patient = self.patience.map(|delay| delay.saturating_sub(env.elapsed(self.begun)));
@@ -82,7 +82,7 @@ impl<'a> PendingReplies<'a> {
             match within(env, wait, self.answers.next()).await {
                 None if self.patience.take().is_some() && !self.distributed_read.time_left().is_zero() => {
                     self.count_retry();
-                    self.ask_spare(wanted);
+                    self.ask_spare(kind);
                 }
                 None => return Err(End { timed_out: true }),
                 Some(None) => {
@@ -92,7 +92,7 @@ impl<'a> PendingReplies<'a> {
                 Some(Some((contact, Ok(reply)))) => return Ok((contact, reply)),
                 Some(Some((contact, Err(reason)))) => {
                     self.failures.push(ReplicaFailure { endpoint: contact.address, reason });
-                    self.ask_spare(wanted);
+                    self.ask_spare(kind);
                 }
             }
         }
@@ -111,11 +111,11 @@ impl<'a> PendingReplies<'a> {
     }
 
     /// Asks the nearest spare replica, if there is one.
-    fn ask_spare(&mut self, wanted: AnswerKind) {
+    fn ask_spare(&mut self, kind: AnswerKind) {
         let Some((other, rest)) = self.spare.split_first() else { return };
         self.spare = rest;
         self.patience = self.patience.filter(|_| !rest.is_empty());
-        self.answers.push(self.distributed_read.ask(*other, self.question, wanted));
+        self.answers.push(self.distributed_read.ask(*other, self.question, kind));
     }
 
     fn count_retry(&self) {

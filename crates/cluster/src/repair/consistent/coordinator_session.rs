@@ -49,13 +49,13 @@ impl<'a> CoordinatorSession<'a> {
         let prepare = |participant: &SocketAddr| {
             let (participant, request, payload) = (*participant, request.clone(), payload.clone());
             async move {
-                let awaited = RepairResultKey::Prepared(session, participant);
-                let told = self.node.repairs.expect(awaited.clone());
+                let key = RepairResultKey::Prepared(session, participant);
+                let result = self.node.repairs.expect(key.clone());
                 let asked = match participant == coordinator {
                     true => super::begin(self.node, request),
                     false => self.ask(participant, verb, payload.clone()).await,
                 };
-                self.answer(participant, awaited, asked, told, Patience::Asks(verb, payload)).await
+                self.answer(participant, key, asked, result, Patience::Asks(verb, payload)).await
             }
         };
         try_join_all(self.participants.iter().map(prepare)).await.map(drop)
@@ -68,13 +68,13 @@ impl<'a> CoordinatorSession<'a> {
         let propose = |participant: &SocketAddr| {
             let (participant, payload) = (*participant, payload.clone());
             async move {
-                let awaited = RepairResultKey::Promised(session, participant);
-                let told = self.node.repairs.expect(awaited.clone());
+                let key = RepairResultKey::Promised(session, participant);
+                let result = self.node.repairs.expect(key.clone());
                 let asked = match participant == local {
                     true => super::propose(self.node, local, session),
                     false => self.ask(participant, verb, payload.clone()).await,
                 };
-                self.answer(participant, awaited, asked, told, Patience::Asks(verb, payload)).await
+                self.answer(participant, key, asked, result, Patience::Asks(verb, payload)).await
             }
         };
         try_join_all(self.participants.iter().map(propose)).await?;
@@ -98,25 +98,25 @@ impl<'a> CoordinatorSession<'a> {
     }
 
     async fn ask(&self, participant: SocketAddr, verb: Verb, payload: Bytes) -> Result<(), String> {
-        let told = self.node.tell_repair(participant, verb, payload).await;
-        told.map_err(|error| format!("{} at /{participant}: {error}", verb.name()))
+        let result = self.node.tell_repair(participant, verb, payload).await;
+        result.map_err(|error| format!("{} at /{participant}: {error}", verb.name()))
     }
 
     /// Waits for the vote of a participant that was asked.
     async fn answer(
         &self,
         participant: SocketAddr,
-        awaited: RepairResultKey,
+        key: RepairResultKey,
         asked: Result<(), String>,
-        told: tokio::sync::oneshot::Receiver<RepairResult>,
+        result: tokio::sync::oneshot::Receiver<RepairResult>,
         patience: Patience,
     ) -> Result<(), String> {
         if let Err(why) = asked {
-            self.node.repairs.forget(&awaited);
+            self.node.repairs.forget(&key);
             tracing::warn!(why, peer = %participant, "a participant of an incremental repair refuses");
             return Err(self.failed());
         }
-        match self.node.await_repair(self.command, participant, &awaited, told, patience).await? {
+        match self.node.await_repair(self.command, participant, &key, result, patience).await? {
             RepairResult::Vote(true) => Ok(()),
             _ => {
                 tracing::warn!(peer = %participant, "a participant of an incremental repair has failed");

@@ -138,37 +138,37 @@ pub(super) struct PaxosWriteContext {
 
 /// The row that keeps a promise, to a write or to a read.
 pub(super) fn promise(
-    writing: &PaxosWriteContext,
+    context: &PaxosWriteContext,
     table: &TableMetadata,
     key: &DecoratedKey,
     ballot: Ballot,
     is_for_write: bool,
 ) -> Mutation {
     let column = if is_for_write { "in_progress_ballot" } else { "in_progress_read_ballot" };
-    let row = PaxosRow::new(writing, table, key, ballot);
+    let row = PaxosRow::new(context, table, key, ballot);
     row.set(column, Bytes::copy_from_slice(ballot.bytes())).finish()
 }
 
 /// The row that keeps what was accepted.
-pub(super) fn proposal(writing: &PaxosWriteContext, proposal: &Commit) -> Mutation {
+pub(super) fn proposal(context: &PaxosWriteContext, proposal: &Commit) -> Mutation {
     let (update, ballot) = (&proposal.update, proposal.ballot);
-    let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
+    let row = PaxosRow::new(context, &update.table, &update.key, ballot);
     row.set("proposal_ballot", Bytes::copy_from_slice(ballot.bytes()))
         .set("proposal", blob(update))
-        .set("proposal_version", version_value(writing.version))
+        .set("proposal_version", version_value(context.version))
         .finish()
 }
 
 /// The row that keeps what was committed.
-pub(super) fn commit(writing: &PaxosWriteContext, commit: &Commit) -> Mutation {
+pub(super) fn commit(context: &PaxosWriteContext, commit: &Commit) -> Mutation {
     let (update, ballot) = (&commit.update, commit.ballot);
-    let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
+    let row = PaxosRow::new(context, &update.table, &update.key, ballot);
     row.delete("proposal_ballot")
         .delete("proposal")
         .delete("proposal_version")
         .set("most_recent_commit_at", Bytes::copy_from_slice(ballot.bytes()))
         .set("most_recent_commit", blob(update))
-        .set("most_recent_commit_version", version_value(writing.version))
+        .set("most_recent_commit_version", version_value(context.version))
         .finish()
 }
 
@@ -198,14 +198,14 @@ struct PaxosRow {
 }
 
 impl PaxosRow {
-    fn new(writing: &PaxosWriteContext, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
+    fn new(context: &PaxosWriteContext, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
         let ttl = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).clamp(TTL_MIN, TTL_MAX);
         Self {
-            update: PartitionUpdate::new(Arc::clone(&writing.paxos), writing.paxos.decorate(key.key.clone())),
+            update: PartitionUpdate::new(Arc::clone(&context.paxos), context.paxos.decorate(key.key.clone())),
             row: Row::new(clustering(table)),
             timestamp: ballot.micros(),
-            now: writing.now,
-            ttl: writing.expires.then_some(ttl),
+            now: context.now,
+            ttl: context.expires.then_some(ttl),
         }
     }
 

@@ -150,8 +150,8 @@ impl Replica {
                     TruncationEffect::Begun => return Err(StorageError::Busy.into()),
                     TruncationEffect::Removed => break,
                 }
-                let here = ApplyTarget { engine: &self.engine, routes: self.views.routes.get(), views: &views };
-                match left.apply_next(here) {
+                let target = ApplyTarget { engine: &self.engine, routes: self.views.routes.get(), views: &views };
+                match left.apply_next(target) {
                     Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
                     applied => applied?,
                 }
@@ -269,12 +269,12 @@ impl RemainingUpdate {
 
     /// Applies the next part. The caller holds the lock of the partition, and may wait for the
     /// disk. Where the part is refused nothing of it was applied.
-    fn apply_next(&mut self, here: ApplyTarget<'_>) -> Result<(), WriteError> {
+    fn apply_next(&mut self, target: ApplyTarget<'_>) -> Result<(), WriteError> {
         match self.phase {
             Phase::Rows => {
                 let end = self.rows.len().min(self.passed + self.at_once);
                 let some = self.rows[self.passed..end].to_vec();
-                if self.apply_rows(here, some)? {
+                if self.apply_rows(target, some)? {
                     self.passed = end;
                 }
                 if self.passed == self.rows.len() {
@@ -282,8 +282,8 @@ impl RemainingUpdate {
                 }
             }
             Phase::Covered => {
-                let (rows, last) = self.covered(here.engine).map_err(WriteError::Read)?;
-                if self.apply_rows(here, rows)? {
+                let (rows, last) = self.covered(target.engine).map_err(WriteError::Read)?;
+                if self.apply_rows(target, rows)? {
                     if last.is_none() {
                         self.phase = Phase::Deletions;
                     }
@@ -292,7 +292,7 @@ impl RemainingUpdate {
             }
             Phase::Deletions => {
                 if !self.update.is_empty() {
-                    let position = here.apply(&self.update, 0)?;
+                    let position = target.apply(&self.update, 0)?;
                     self.position = position.or(self.position);
                 }
                 self.phase = Phase::Over;
@@ -304,14 +304,14 @@ impl RemainingUpdate {
 
     /// Applies rows of the partition as one group. False: they are too many for one, and nothing
     /// was applied; fewer are taken from now on.
-    fn apply_rows(&mut self, here: ApplyTarget<'_>, rows: Vec<Row>) -> Result<bool, WriteError> {
+    fn apply_rows(&mut self, target: ApplyTarget<'_>, rows: Vec<Row>) -> Result<bool, WriteError> {
         let count = rows.len();
         if count == 0 {
             return Ok(true);
         }
         let mut part = PartitionUpdate::new(Arc::clone(&self.update.table), self.update.key.clone());
         part.rows = rows;
-        match here.apply(&part, 0) {
+        match target.apply(&part, 0) {
             Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if count > 1 => {
                 self.at_once = count / 2;
                 Ok(false)

@@ -419,13 +419,13 @@ impl Builder<'_> {
             )));
         }
         self.room = size.max(self.out.capacity()).next_multiple_of(COUNTED_BYTES);
-        let Some(share) = &self.input.results else { return Ok(()) };
-        self.taken.get_or_insert_with(|| share.take(0)).set(self.room);
-        if share.used() > share.limit().saturating_mul(RESULTS_OVER) {
+        let Some(budget) = &self.input.results else { return Ok(()) };
+        self.taken.get_or_insert_with(|| budget.take(0)).set(self.room);
+        if budget.used() > budget.limit().saturating_mul(RESULTS_OVER) {
             return Err(CqlError::Overloaded(format!(
                 "Results that are being built or sent take {} MiB, of {} MiB that they may (--memory): read in smaller pages, or later",
-                share.used() >> 20,
-                share.limit() >> 20
+                budget.used() >> 20,
+                budget.limit() >> 20
             )));
         }
         Ok(())

@@ -70,7 +70,7 @@ pub(super) enum Outcome {
 
 /// The promises of a round so far.
 pub(super) struct PromiseTally {
-    numbers: RoundSize,
+    size: RoundSize,
     none: Commit,
     /// The latest proposal that one of them has accepted.
     accepted: Commit,
@@ -96,11 +96,11 @@ pub(super) struct PromiseTally {
 
 impl PromiseTally {
     /// The state before any answer. `none` stands for no proposal and no commit.
-    pub fn new(numbers: RoundSize, none: Commit) -> Self {
-        assert!(numbers.required > 0, "a majority is at least one");
-        assert!(numbers.required <= numbers.asked, "as many are asked as have to promise");
+    pub fn new(size: RoundSize, none: Commit) -> Self {
+        assert!(size.required > 0, "a majority is at least one");
+        assert!(size.required <= size.asked, "as many are asked as have to promise");
         Self {
-            numbers,
+            size,
             accepted: none.clone(),
             committed: none.clone(),
             none,
@@ -150,7 +150,7 @@ impl PromiseTally {
         } else {
             self.add_early_promise(from, promise)
         }
-        self.has_quorum |= self.having.len() + self.lacking.len() >= self.numbers.required;
+        self.has_quorum |= self.having.len() + self.lacking.len() >= self.size.required;
         self.check();
         self.outcome()
     }
@@ -158,7 +158,7 @@ impl PromiseTally {
     /// A replica that is being told of the latest commit is counted nowhere meanwhile.
     fn check(&self) {
         let counted = self.having.len() + self.lacking.len() + self.failed;
-        assert!(counted <= self.numbers.asked, "a replica has the latest commit, lacks it or fails");
+        assert!(counted <= self.size.asked, "a replica has the latest commit, lacks it or fails");
     }
 
     fn raise_low_bound(&mut self, low_bound: u64) {
@@ -261,13 +261,13 @@ impl PromiseTally {
         if let Some(unfinished) = self.unfinished() {
             return Some(if self.only_promises { Outcome::Unfinished(unfinished) } else { superseded() });
         }
-        if self.having.len() >= self.numbers.required {
+        if self.having.len() >= self.size.required {
             return Some(self.ready());
         }
         if !self.has_read_latest {
             return Some(Outcome::Uncommitted(self.committed.clone()));
         }
-        if self.is_stable && self.numbers.takes_permission {
+        if self.is_stable && self.size.takes_permission {
             return Some(Outcome::Ready { is_promised: false, is_linearizable: true });
         }
         None
@@ -295,14 +295,14 @@ impl PromiseTally {
         }
         self.having.push(replica);
         self.check();
-        (self.having.len() >= self.numbers.required).then(|| self.ready())
+        (self.having.len() >= self.size.required).then(|| self.ready())
     }
 
     /// A replica has failed, or will not answer.
     pub fn fail(&mut self) -> Option<Outcome> {
         self.failed += 1;
         self.check();
-        (self.failed + self.numbers.required > self.numbers.asked).then_some(Outcome::Failed)
+        (self.failed + self.size.required > self.size.asked).then_some(Outcome::Failed)
     }
 }
 
