@@ -155,7 +155,7 @@ pub struct Node {
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.
     pub(crate) handoff: Handoff,
     /// Streams of SSTables from and to others.
-    pub(crate) transfers: StreamingState,
+    pub(crate) streaming_state: StreamingState,
     /// Repairs that this node coordinates or takes part in.
     pub(crate) repairs: Repairs,
     /// The place of this node among the others; empty while it is alone.
@@ -163,7 +163,7 @@ pub struct Node {
     /// This node, for work that outlives a request. Set when it joins a ring.
     pub(crate) this: OnceLock<Weak<Self>>,
     /// Requests of the others that are not answered yet.
-    pub(crate) serving: InFlightRequests,
+    pub(crate) in_flight_requests: InFlightRequests,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
     /// The builds of materialized views.

@@ -105,7 +105,7 @@ impl Node {
     /// is told. Reads and writes go by the change at once, so that the ring's replicas must too.
     async fn conclude(self: &Arc<Self>, changed: Changed, alone: OwnedMutexGuard<()>) -> Result<(), WriteError> {
         self.renew_ring();
-        self.transfers.note_change(&changed.before, &changed.schema);
+        self.streaming_state.note_change(&changed.before, &changed.schema);
         if let Some(position) = changed.position {
             self.until_durable(position).await?;
         }

@@ -44,7 +44,7 @@ impl Node {
         let sampling = Arc::default();
         let replica = Replica::new(&engine, &sampling)?;
         let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
-        let transfers = StreamingState::new(&env);
+        let streaming_state = StreamingState::new(&env);
         let node = Self {
             engine,
             env,
@@ -73,12 +73,12 @@ impl Node {
             read_repairs: ReadRepairMetrics::default(),
             batch_replay: BatchReplay::default(),
             handoff: Handoff::default(),
-            transfers,
+            streaming_state,
             repairs: Repairs::default(),
             membership_state: MembershipState::default(),
             this: OnceLock::new(),
             view_tasks: ViewTasks::default(),
-            serving: InFlightRequests::default(),
+            in_flight_requests: InFlightRequests::default(),
             schema_changes,
             schema_listener: OnceLock::new(),
         };

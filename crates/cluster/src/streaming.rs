@@ -39,14 +39,14 @@ impl crate::node::Node {
         let is_meant = |live: &LiveSession| {
             live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table))
         };
-        for live in self.transfers.all().into_iter().filter(|live| is_meant(live)) {
+        for live in self.streaming_state.all().into_iter().filter(|live| is_meant(live)) {
             let (peer, why) = (live.key.peer, why.to_owned());
             let end = Command::Run(Box::new(move || {
                 Box::pin(async move {
                     drop(live.events.send(Event::Broken(why)).await);
                 })
             }));
-            if !self.transfers.command(end) {
+            if !self.streaming_state.command(end) {
                 tracing::warn!(%peer, "too much waits for the thread of streams: a stream of a repair goes on");
             }
         }
@@ -54,29 +54,29 @@ impl crate::node::Node {
 
     /// How far the streaming sessions are that run.
     pub fn stream_progress(&self) -> Vec<SessionProgress> {
-        self.transfers.progress(self.env.now())
+        self.streaming_state.progress(self.env.now())
     }
 
     /// The sessions that have ended, oldest first; the last thousand of them.
     pub fn ended_streams(&self) -> Vec<SessionProgress> {
-        self.transfers.ended()
+        self.streaming_state.ended()
     }
 
     /// Counts of streams since the start.
     pub fn stream_figures(&self) -> &StreamFigures {
-        &self.transfers.figures
+        &self.streaming_state.figures
     }
 
     /// The settings of streams, which operators change while the node runs.
     pub fn stream_settings(&self) -> config::Streams {
-        (**self.transfers.settings.load()).clone()
+        (**self.streaming_state.settings.load()).clone()
     }
 
     /// Changes these settings.
     pub fn change_stream_settings(&self, change: impl FnOnce(&mut config::Streams)) {
         let mut settings = self.stream_settings();
         change(&mut settings);
-        self.transfers.settings.store(std::sync::Arc::new(settings));
+        self.streaming_state.settings.store(std::sync::Arc::new(settings));
     }
 }
 

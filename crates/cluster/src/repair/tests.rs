@@ -245,10 +245,10 @@ fn a_repair_whose_files_come_is_not_forgotten() {
         live.begun_millis = begun;
         live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
         let live = Arc::new(live);
-        node.transfers.begin(Arc::clone(&live)).expect("there is room");
+        node.streaming_state.begin(Arc::clone(&live)).expect("there is room");
         ring.world.run_for(Duration::from_secs(11));
         assert_eq!(node.repairs.participation(&id).is_some(), stays, "repair {number}");
-        node.transfers.end(&key, live.snapshot(node.env.now()), Ok(()));
+        node.streaming_state.end(&key, live.snapshot(node.env.now()), Ok(()));
         participation.last_streamed.store(0, Ordering::Relaxed);
         ring.world.run_for(Duration::from_secs(11));
         assert!(node.repairs.participation(&id).is_none(), "repair {number}: no stream is left");

@@ -91,7 +91,7 @@ fn forget_orphans(there: &Node, liveness: &mut Liveness) {
     let participations: Vec<_> = there.repairs.participations().iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
     // streams that another node has opened are no task of this node
     let streams: Vec<_> =
-        there.transfers.all().into_iter().filter(|live| live.init.operation == Operation::Repair).collect();
+        there.streaming_state.all().into_iter().filter(|live| live.init.operation == Operation::Repair).collect();
     for (id, participation) in participations {
         if streams.iter().any(|live| may_be_of(&participation, live)) {
             participation.last_streamed.store(there.env.clock.now_micros() / 1000, Ordering::Relaxed);

@@ -25,9 +25,9 @@ struct Room {
 impl Room {
     /// Takes room for a request; None: there is no room.
     fn take(node: &Arc<Node>, bytes: usize) -> Option<Self> {
-        let serving = &node.serving;
-        let calls = serving.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let total = serving.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let in_flight = &node.in_flight_requests;
+        let calls = in_flight.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let total = in_flight.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // gives back what was taken where it is too much
         let room = Self { node: Arc::clone(node), bytes };
         (calls <= CALLS_MAX && total <= CALLS_SIZE_MAX).then_some(room)
@@ -36,9 +36,9 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let serving = &self.node.serving;
-        let calls = serving.calls.fetch_sub(1, Ordering::Relaxed);
-        let bytes = serving.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        let in_flight = &self.node.in_flight_requests;
+        let calls = in_flight.calls.fetch_sub(1, Ordering::Relaxed);
+        let bytes = in_flight.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         debug_assert!(calls > 0 && bytes >= self.bytes, "room is given back once");
     }
 }
@@ -95,7 +95,7 @@ impl Call {
     /// Counts further bytes for the request until it is answered: for what is made of its payload.
     /// A request that comes later may find no room because of them; this one goes on.
     pub fn keep(&mut self, bytes: usize) {
-        self.node.serving.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.node.in_flight_requests.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.room.bytes += bytes;
     }
 

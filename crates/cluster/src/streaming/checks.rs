@@ -49,10 +49,10 @@ pub(super) async fn check_announced(node: &Arc<Node>, live: &LiveSession, summar
     if needs_repair && let Some((store, _)) = wanted.iter().find(|(store, _)| !node.repairs.is_repaired(store.id)) {
         return Err(format!("this node takes part in no repair of {}", store.name()));
     }
-    if wanted.is_empty() || is_preview || node.transfers.settings.load().skips_space_check {
+    if wanted.is_empty() || is_preview || node.streaming_state.settings.load().skips_space_check {
         return Ok(());
     }
-    let on_their_way: u64 = node.transfers.all().iter().map(|live| live.progress.left_to_receive()).sum();
+    let on_their_way: u64 = node.streaming_state.all().iter().map(|live| live.progress.left_to_receive()).sum();
     let of_node = Arc::clone(node);
     let job = move || {
         let disk = &of_node.env.disk;

@@ -90,7 +90,7 @@ pub(super) async fn files(
 /// The files that tables have now.
 async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Vec<OutgoingFile>, String> {
     let mut all = Vec::new();
-    let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
+    let mut entire_left = if node.streaming_state.settings.load().entire { ENTIRE_MAX } else { 0 };
     for (store, ranges) in tables.values() {
         let left_out = store.left_out();
         if let Some(first) = left_out.first() {
@@ -136,7 +136,7 @@ fn tables(node: &Node, wanted: Vec<Wanted>) -> Result<Tables, String> {
     for Wanted { keyspace, tables: names, ranges } in wanted {
         let Some(known) = schema.keyspace(&keyspace) else {
             // the peer has not heard of the drop yet; a repair, which names its tables, ends
-            match names.is_empty() && node.transfers.was_dropped(&keyspace) {
+            match names.is_empty() && node.streaming_state.was_dropped(&keyspace) {
                 true => continue,
                 false => return Err(format!("there is no keyspace {keyspace} here")),
             }

@@ -66,7 +66,7 @@ fn now_ms(node: &Node) -> u64 {
 }
 
 fn limits(node: &Node) -> Limits {
-    let settings = node.transfers.settings.load();
+    let settings = node.streaming_state.settings.load();
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     Limits { keep_alive_ms: millis(settings.keep_alive), silence_max_ms: millis(settings.silence_max) }
 }
@@ -86,7 +86,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: OwnSession) -> SessionEn
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
     let live = Arc::new(LiveSession::new(key, init, session, &node.env, begun_at, tell));
     files.into_iter().for_each(|file| live.keep(file));
-    node.transfers.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
+    node.streaming_state.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
     let opener = node.messenger().and_then(membership::Messenger::streams);
     let opened = match opener {
         Some(opener) => opener.open(peer).await.map_err(|error| format!("no link can be opened: {error}")),
@@ -123,7 +123,7 @@ pub(super) async fn follow(
     let session = Session::follow(&init, limits(node), now_ms(node));
     let live = Arc::new(LiveSession::new(key, init, session, &node.env, node.engine.truncation_epoch(), tell));
     let (read, mut write) = tokio::io::split(stream);
-    if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
+    if let Err(why) = node.streaming_state.begin(Arc::clone(&live)) {
         tracing::warn!(peer = %from.address, why, "a streaming session is refused");
         drop(send(node, &mut write, &Message::SessionFailed).await);
         return;
@@ -154,7 +154,7 @@ fn is_peer_down(node: &Node, peer: SocketAddr) -> bool {
 /// given up by a job, which may wait for the disk.
 fn end(node: &Node, live: &LiveSession, result: Result<(), String>) {
     let is_complete = result.is_ok();
-    node.transfers.end(&live.key, live.snapshot(node.env.now()), result);
+    node.streaming_state.end(&live.key, live.snapshot(node.env.now()), result);
     let left = live.end(is_complete);
     if !left.is_empty() {
         // where too many jobs wait, the refused job is dropped here and gives the files up
@@ -261,7 +261,7 @@ impl SessionTask {
                     Ok(_) => (heard, self.down_since) = (self.node.env.now(), None),
                 },
                 () = self.node.env.sleep(TICK) => {
-                    let silence_max = self.node.transfers.settings.load().silence_max;
+                    let silence_max = self.node.streaming_state.settings.load().silence_max;
                     let is_silent = self.node.env.elapsed(heard) >= silence_max;
                     if is_silent || self.tick() != Event::Tick {
                         return;

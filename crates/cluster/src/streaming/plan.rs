@@ -127,7 +127,7 @@ pub async fn run_with_hook(
 ) -> StreamOutcome {
     let plan_id = node.uuids.next();
     let StreamPlan { operation, pending_repair, preview, since, peers } = plan;
-    let connections = node.transfers.settings.load().connections_per_host.max(1);
+    let connections = node.streaming_state.settings.load().connections_per_host.max(1);
     let distinct = peers.iter().map(|streams| streams.peer).collect::<BTreeSet<SocketAddr>>().len();
     assert_eq!(distinct, peers.len(), "a plan names each peer once");
     let mut running = FuturesUnordered::new();
@@ -149,7 +149,7 @@ pub async fn run_with_hook(
                     drop(tell.send(control::initiate(&of_session, opening).await));
                 })
             }));
-            let is_begun = node.transfers.command(command);
+            let is_begun = node.streaming_state.command(command);
             running.push(async move {
                 let lost = || Err(StreamFailure { peer, reason: "this node streams nothing now".to_owned() });
                 (place, if is_begun { told.await.unwrap_or_else(|_| lost()) } else { lost() })

@@ -368,7 +368,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
         index: header.session_index,
         follows: !header.by_follower,
     };
-    let Some(live) = node.transfers.session(&key) else {
+    let Some(live) = node.streaming_state.session(&key) else {
         return Err(Failure(None, format!("a file of {} belongs to no session", header.sender)));
     };
     let of_session = |why: String| Failure(Some(Arc::clone(&live)), why);
@@ -498,7 +498,7 @@ impl File {
 
     /// Counts bytes that have come.
     fn count(&self, node: &Node, bytes: u64) {
-        node.transfers.figures.received.add(bytes);
+        node.streaming_state.figures.received.add(bytes);
         self.live.progress.receive(&self.name, bytes, self.total);
     }
 

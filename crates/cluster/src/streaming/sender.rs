@@ -87,7 +87,7 @@ async fn send_all(node: &Arc<Node>, live: &LiveSession, queue: &Queue) -> Result
         node.env.sleep(Duration::from_secs(*pause)).await;
         let lost = over_link.drain(..).filter(|id| live.outgoing(id).is_some());
         let lost: Vec<_> = lost.collect();
-        node.transfers.figures.resent.add(lost.len() as u64);
+        node.streaming_state.figures.resent.add(lost.len() as u64);
         live.progress.sending().again += lost.len() as u64;
         // first of all: the peer waits for them for a minute only
         let mut queue = queue.borrow_mut();
@@ -152,7 +152,7 @@ async fn send_file(
     live.progress.sending().rewind(&name);
     write(node, link, &head).await.map_err(Failure::Link)?;
     while let Some(Piece { bytes, counted }) = piece.take() {
-        let wait = node.transfers.throttle(node.env.now(), bytes.len(), is_entire, is_inter_dc);
+        let wait = node.streaming_state.throttle(node.env.now(), bytes.len(), is_entire, is_inter_dc);
         if !wait.is_zero() {
             node.env.sleep(wait).await;
         }
@@ -165,7 +165,7 @@ async fn send_file(
             Failure::Here(error.to_string())
         })?;
         pieces = given_back;
-        node.transfers.figures.sent.add(bytes.len() as u64);
+        node.streaming_state.figures.sent.add(bytes.len() as u64);
         live.progress.send(&name, counted, total);
         // full: something else keeps the session awake
         drop(live.events.try_send(Event::Progress));
@@ -187,14 +187,14 @@ async fn send_whole(
     let name = file.name();
     live.progress.sending().rewind(&name);
     write(node, link, &head).await.map_err(Failure::Link)?;
-    let pace = |bytes| node.transfers.throttle(node.env.now(), bytes, true, is_inter_dc);
+    let pace = |bytes| node.streaming_state.throttle(node.env.now(), bytes, true, is_inter_dc);
     let sent = |bytes| {
-        node.transfers.figures.sent.add(bytes);
+        node.streaming_state.figures.sent.add(bytes);
         live.progress.send(&name, bytes, total);
         // full: something else keeps the session awake
         drop(live.events.try_send(Event::Progress));
     };
-    let limit = node.transfers.settings.load().user_timeout;
+    let limit = node.streaming_state.settings.load().user_timeout;
     let done = sending::send_components(&node.env, limit, kernel, file, pace, sent).await;
     done.map_err(|error| {
         let why = format!("the files are not sent: {error}");
@@ -211,7 +211,7 @@ pub(super) async fn write(
     link: &mut (impl AsyncWrite + Unpin + ?Sized),
     bytes: &[u8],
 ) -> Result<(), String> {
-    let limit = node.transfers.settings.load().user_timeout;
+    let limit = node.streaming_state.settings.load().user_timeout;
     let written = sending::write_within(&node.env, limit, link, bytes).await;
     written.map_err(|error| format!("the peer takes no bytes: {error}"))
 }

@@ -64,7 +64,7 @@ fn what_is_asked_for_comes_in_every_form() {
         let (_, summary) = outcome.sessions.into_iter().next().expect("one session");
         let received: i32 = summary.expect("complete").received.iter().map(|table| table.files).sum();
         assert_eq!(received > 1, entire, "an SSTable that goes whole counts a file for each component");
-        assert!(ring.node(0).transfers.all().is_empty() && ring.node(1).transfers.all().is_empty());
+        assert!(ring.node(0).streaming_state.all().is_empty() && ring.node(1).streaming_state.all().is_empty());
         let [sender, receiver] = [0, 1].map(|machine| ring.node(machine).ended_streams().pop().expect("one session"));
         assert_eq!(receiver.received, receiver.to_receive, "entire: {entire}");
         assert_eq!(sender.sent, receiver.received, "entire: {entire}");
@@ -362,7 +362,7 @@ impl Running {
             (settings.throughput, settings.entire_throughput) = (1000, 1000);
         });
         for is_entire in [true, false] {
-            sender.transfers.throttle(sender.env.now(), 10_000, is_entire, false);
+            sender.streaming_state.throttle(sender.env.now(), 10_000, is_entire, false);
         }
         let node = Arc::clone(ring.node(1));
         let (tell, told) = tokio::sync::oneshot::channel();
@@ -374,7 +374,7 @@ impl Running {
         });
         drop(node.env.tasks.spawn_local_worker("plan", make));
         let begun = ring.world.run_until(Duration::from_secs(30), || {
-            node.transfers.all().iter().any(|live| live.snapshot(node.env.now()).to_receive.files > 0)
+            node.streaming_state.all().iter().any(|live| live.snapshot(node.env.now()).to_receive.files > 0)
         });
         assert!(begun);
         ring.world.run_for(Duration::from_secs(2));
@@ -396,7 +396,7 @@ fn assert_nothing_came(ring: &SimRing, machine: usize) {
     ring.world.run_for(Duration::from_secs(2));
     assert!((0..KEYS).all(|k| ring.stored(machine, "ks", k).is_empty()));
     let node = ring.node(machine);
-    assert!(node.transfers.all().is_empty());
+    assert!(node.streaming_state.all().is_empty());
     let directory = node.engine.table_by_name("ks", "t").expect("the table").directory.clone();
     let files = node.env.disk.list_dir(&directory).unwrap_or_default();
     assert_eq!(files.iter().filter(|file| !file.is_dir).count(), 0, "{files:?}");
@@ -423,7 +423,7 @@ fn a_receiver_that_loses_its_power_has_nothing_of_the_stream() {
     ring.power_cut(1);
     drop(running);
     ring.world.run_for(Duration::from_secs(200));
-    assert!(ring.node(0).transfers.all().is_empty(), "the sender has given the session up");
+    assert!(ring.node(0).streaming_state.all().is_empty(), "the sender has given the session up");
     ring.start(1);
     ring.agree();
     assert_nothing_came(&ring, 1);
@@ -458,7 +458,7 @@ fn a_table_is_dropped_while_a_file_of_it_comes() {
         let files = || node.env.disk.list_dir(&directory).unwrap_or_default().into_iter().filter(|file| !file.is_dir);
         let is_gone = || files().next().is_none();
         assert!(ring.world.run_until(Duration::from_secs(4), is_gone), "{:?}", files().collect::<Vec<_>>());
-        assert_eq!(node.transfers.all().is_empty(), operation == Operation::Repair);
+        assert_eq!(node.streaming_state.all().is_empty(), operation == Operation::Repair);
         let outcome = running.end(&ring);
         match outcome.failures().next() {
             Some(failure) => {

@@ -26,24 +26,24 @@ impl Node {
     /// Makes it possible to open streams and to take those of peers. Called once, before the node
     /// joins.
     pub(crate) fn start_streams(self: &Arc<Self>, settings: Streams) {
-        self.transfers.settings.store(Arc::new(settings));
+        self.streaming_state.settings.store(Arc::new(settings));
         let (commands, taken) = mpsc::channel(COMMANDS_MAX);
         let node = Arc::downgrade(self);
         let make: LocalFutureFactory = Box::new(move || -> LocalFuture { Box::pin(serve(node, taken)) });
         let thread = self.env.tasks.spawn_local_worker("streams", make);
         let worker = Worker { commands, thread };
-        *self.transfers.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        *self.streaming_state.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
     }
 
     /// Ends all sessions: their peers see links that end. Called when the node stops, by a thread
     /// that may wait.
     pub fn stop_streams(&self) {
-        let worker = self.transfers.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let worker = self.streaming_state.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Worker { commands, thread }) = worker else { return };
         drop(commands);
-        for live in self.transfers.all() {
+        for live in self.streaming_state.all() {
             let end = Err("this node stops".to_owned());
-            self.transfers.end(&live.key, live.snapshot(self.env.now()), end);
+            self.streaming_state.end(&live.key, live.snapshot(self.env.now()), end);
             drop(live.end(false));
         }
         if let Err(panic) = thread.join() {
@@ -53,7 +53,7 @@ impl Node {
 
     /// Takes a link that a peer has opened for a stream.
     pub(crate) fn take_stream(&self, from: &Peer, stream: Box<dyn Stream>, input: BytesMut) {
-        if !self.transfers.command(Command::Link(*from, stream, input)) {
+        if !self.streaming_state.command(Command::Link(*from, stream, input)) {
             tracing::warn!(peer = %from.address, "a link for a stream is closed: too many wait, or this node stops");
         }
     }

@@ -71,7 +71,7 @@ fn takes_write_path(node: &Node, operation: Operation, table: &TableMetadata) ->
         return true;
     }
     let is_captured = table.params.cdc == Some(true) && node.engine.options.commitlog.capture.is_some();
-    is_captured && node.transfers.settings.load().captures
+    is_captured && node.streaming_state.settings.load().captures
 }
 
 /// Writes the rows of one SSTable. False: a TRUNCATE has removed those that are left.

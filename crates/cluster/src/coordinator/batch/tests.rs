@@ -87,7 +87,7 @@ fn a_batch_that_is_stored_counts_with_its_cells() {
     let counted = payload.len() + ROWS * STORED_SIZE;
     let request = Request::new(Verb::BatchStoreReq, payload, Duration::from_secs(5));
     assert!(ring.node(0).messenger().expect("it has joined").tell(ring.address(1), request));
-    let held = || ring.node(1).serving.bytes.load(Ordering::Relaxed);
+    let held = || ring.node(1).in_flight_requests.bytes.load(Ordering::Relaxed);
     assert!(ring.world.run_until(Duration::from_secs(5), || held() >= counted));
     assert!(ring.world.run_until(Duration::from_secs(5), || held() == 0));
     assert_eq!(records(&ring), [0, 1, 0]);

@@ -72,7 +72,7 @@ impl<'a> PendingReplies<'a> {
     }
 
     /// The next answer. A replica that fails is replaced by a spare one, and so is, once in a
-    /// wait, a replica that takes longer than `speculative_retry` lets the read wait. `wanted`:
+    /// wait, a replica that takes longer than `speculative_retry` lets the read wait. `kind`:
     /// what a spare one is asked for.
     pub async fn next(&mut self, kind: AnswerKind) -> Result<(Contact, Reply), End> {
         loop {

@@ -232,7 +232,7 @@ fn slow_down(ring: &SimRing, seconds: usize) {
         let rates = node.stream_settings();
         node.change_stream_settings(|settings| (settings.throughput, settings.entire_throughput) = (1, 1));
         for is_entire in [true, false] {
-            node.transfers.throttle(node.env.now(), seconds, is_entire, false);
+            node.streaming_state.throttle(node.env.now(), seconds, is_entire, false);
         }
         node.change_stream_settings(|settings| *settings = rates);
     }
@@ -256,7 +256,7 @@ fn a_replacement_under_its_own_address_is_waited_for() {
 #[test]
 fn a_replacement_under_its_own_address_that_is_lost_is_given_up() {
     let mut ring = returning_to_slow_sources(58, 3_000);
-    let is_quiet = |ring: &SimRing| (0..2).all(|machine| ring.node(machine).transfers.all().is_empty());
+    let is_quiet = |ring: &SimRing| (0..2).all(|machine| ring.node(machine).streaming_state.all().is_empty());
     assert!(ring.world.run_until(PATIENCE, || !is_quiet(&ring)), "it fetches");
     ring.power_cut(2);
     assert!(ring.world.run_until(PATIENCE, || is_quiet(&ring)), "nobody is there");
