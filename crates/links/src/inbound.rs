@@ -31,7 +31,7 @@ pub(crate) struct InboundContext {
     receiver: Arc<dyn Receiver>,
     counts: Arc<InboundCountersByPeer>,
     /// The memory of messages that come in several frames.
-    room: Rc<ReceiveMemory>,
+    memory: Rc<ReceiveMemory>,
     /// Number of open connections, at most [`INBOUND_MAX`].
     open: Rc<Cell<usize>>,
     logged: Rc<RefCell<LoggedReasons>>,
@@ -44,9 +44,9 @@ impl InboundContext {
         receiver: &Arc<dyn Receiver>,
         counts: Arc<InboundCountersByPeer>,
     ) -> Self {
-        let room = ReceiveMemory::new(options.settings.receive_reserve);
+        let memory = ReceiveMemory::new(options.settings.receive_reserve);
         let (env, options, receiver) = (env.clone(), options.clone(), Arc::clone(receiver));
-        Self { env, options, receiver, counts, room, open: Rc::default(), logged: Rc::default() }
+        Self { env, options, receiver, counts, memory, open: Rc::default(), logged: Rc::default() }
     }
 
     /// Accepts the connections of a listener for ever.
@@ -115,7 +115,7 @@ fn is_ordinary_end(error: &io::Error) -> bool {
 }
 
 async fn serve_link(context: &InboundContext, stream: Box<dyn Stream>) -> io::Result<()> {
-    let InboundContext { env, options, counts, room, .. } = context;
+    let InboundContext { env, options, counts, memory, .. } = context;
     let receiver = &*context.receiver;
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = |link| options.versions_of(link);
@@ -144,7 +144,7 @@ async fn serve_link(context: &InboundContext, stream: Box<dyn Stream>) -> io::Re
     let counters = counts.of(peer.address, initiate.link);
     let _open = OpenConnection::new(&counters);
     let mut reader = MessageReader::new(initiate.framing, options.settings.message_size_max);
-    let (mut is_late_told, mut borrowed) = (false, MemoryLoan::new(room));
+    let (mut is_late_told, mut borrowed) = (false, MemoryLoan::new(memory));
     loop {
         take_all(context, &mut reader, &mut input, (&peer, initiate.link), &counters).map_err(|error| {
             counters.closed.fetch_add(1, Ordering::Relaxed);

@@ -121,15 +121,15 @@ impl Links {
             return Err(Refused::TooManyPeers);
         }
         let of_peer = LinkType::MESSAGING.iter().find_map(|link| queues.get(&(to, *link)));
-        let room = match of_peer {
-            Some(queue) => queue.room().clone(),
+        let capacity = match of_peer {
+            Some(queue) => queue.capacity().clone(),
             None => QueueCapacity {
                 own: self.settings.queue,
                 of_peer: Arc::new(Reserve::new(self.settings.reserve_each)),
                 of_all: Arc::clone(&self.reserve),
             },
         };
-        let queue = Arc::new(Queue::new(room));
+        let queue = Arc::new(Queue::new(capacity));
         let opening = self.opening.as_ref().ok_or(Refused::Ended)?;
         opening.try_send((to, link, Arc::clone(&queue))).map_err(|_| Refused::Ended)?;
         let before = queues.insert((to, link), Arc::clone(&queue));

@@ -70,7 +70,7 @@ impl Reserve {
     }
 }
 
-/// The room of a queue, and the reserves that it may use beyond.
+/// The bytes of a queue, and the reserves that it may use beyond.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueCapacity {
     /// Bytes that the queue holds without taking from a reserve.
@@ -129,7 +129,7 @@ pub(crate) struct Queue {
     /// True: the connection has to be closed. Set by other threads, reset by the link.
     is_reset: AtomicBool,
     reset: Notify,
-    room: QueueCapacity,
+    capacity: QueueCapacity,
     pub(crate) counts: OutboundCounters,
 }
 
@@ -139,20 +139,20 @@ fn charge(message: &Envelope) -> usize {
 }
 
 impl Queue {
-    pub(crate) fn new(room: QueueCapacity) -> Self {
+    pub(crate) fn new(capacity: QueueCapacity) -> Self {
         Self {
             waiting: Mutex::default(),
             filled: Notify::new(),
             is_reset: AtomicBool::new(false),
             reset: Notify::new(),
-            room,
+            capacity,
             counts: OutboundCounters::default(),
         }
     }
 
-    /// The room of this queue, whose reserves further links to the peer share.
-    pub(crate) fn room(&self) -> &QueueCapacity {
-        &self.room
+    /// The capacity of this queue, whose reserves further links to the peer share.
+    pub(crate) fn capacity(&self) -> &QueueCapacity {
+        &self.capacity
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -166,9 +166,9 @@ impl Queue {
         if waiting.ended {
             return Err(Refused::Ended);
         }
-        let before = waiting.borrowed(self.room.own);
-        let beyond = (waiting.bytes + size).saturating_sub(self.room.own) - before;
-        if !self.room.take(beyond) && !is_on(Defect::NoBound) {
+        let before = waiting.borrowed(self.capacity.own);
+        let beyond = (waiting.bytes + size).saturating_sub(self.capacity.own) - before;
+        if !self.capacity.take(beyond) && !is_on(Defect::NoBound) {
             self.counts.overloaded.add(1, size);
             return Err(Refused::Full);
         }
@@ -182,7 +182,7 @@ impl Queue {
     /// Takes messages of about `size_max` bytes, at least one if there is one that is not too old.
     pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
         let mut waiting = self.lock();
-        let before = waiting.borrowed(self.room.own);
+        let before = waiting.borrowed(self.capacity.own);
         let (mut taken, mut size) = (Vec::new(), 0);
         let (mut expired, mut expired_bytes) = (0, 0);
         while let Some(message) = waiting.messages.pop_front() {
@@ -203,7 +203,7 @@ impl Queue {
         }
         assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
         assert!(size <= size_max || taken.len() == 1, "beyond the size that is asked for only one message is taken");
-        self.room.give_back(before - waiting.borrowed(self.room.own));
+        self.capacity.give_back(before - waiting.borrowed(self.capacity.own));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         taken
@@ -212,7 +212,7 @@ impl Queue {
     /// Drops messages that are too old. True: others are left.
     pub(crate) fn drop_expired(&self, now_millis: i64) -> bool {
         let mut waiting = self.lock();
-        let borrowed = waiting.borrowed(self.room.own);
+        let borrowed = waiting.borrowed(self.capacity.own);
         let Waiting { messages, bytes, .. } = &mut *waiting;
         let (before, bytes_before) = (messages.len(), *bytes);
         messages.retain(|message| {
@@ -222,7 +222,7 @@ impl Queue {
         });
         assert_eq!(*bytes, messages.iter().map(charge).sum::<usize>(), "a queue is charged for what waits in it");
         let (left, expired, expired_bytes) = (messages.len(), before - messages.len(), bytes_before - *bytes);
-        self.room.give_back(borrowed - waiting.borrowed(self.room.own));
+        self.capacity.give_back(borrowed - waiting.borrowed(self.capacity.own));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         left > 0
@@ -264,7 +264,7 @@ impl Queue {
     /// Gives up the waiting messages, and asks for the connection to be closed.
     pub(crate) fn drop_messages_and_close(&self) {
         let mut waiting = self.lock();
-        self.room.give_back(waiting.borrowed(self.room.own));
+        self.capacity.give_back(waiting.borrowed(self.capacity.own));
         let dropped = std::mem::take(&mut waiting.messages);
         let bytes = std::mem::take(&mut waiting.bytes);
         assert_eq!(bytes, dropped.iter().map(charge).sum::<usize>(), "a queue is charged for what waits in it");
@@ -277,7 +277,7 @@ impl Queue {
     /// Ends the queue: it takes no message any more, and gives up the waiting ones.
     pub(crate) fn end(&self) {
         let mut waiting = self.lock();
-        self.room.give_back(waiting.borrowed(self.room.own));
+        self.capacity.give_back(waiting.borrowed(self.capacity.own));
         *waiting = Waiting { ended: true, ..Waiting::default() };
         drop(waiting);
         self.filled.notify_one();
@@ -292,7 +292,7 @@ impl Queue {
     /// The counts of the link of this queue.
     pub(crate) fn counts(&self, peer: SocketAddr, link: LinkType) -> OutboundCounts {
         let waiting = self.lock();
-        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.room.own));
+        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.capacity.own));
         drop(waiting);
         self.counts.counts(peer, link, held, borrowed)
     }

@@ -28,13 +28,13 @@ impl ReceiveMemory {
 
 /// The bytes that one link has borrowed. Dropping the value gives them back.
 pub(crate) struct MemoryLoan {
-    room: Rc<ReceiveMemory>,
+    memory: Rc<ReceiveMemory>,
     bytes: usize,
 }
 
 impl MemoryLoan {
-    pub(crate) fn new(room: &Rc<ReceiveMemory>) -> Self {
-        Self { room: Rc::clone(room), bytes: 0 }
+    pub(crate) fn new(memory: &Rc<ReceiveMemory>) -> Self {
+        Self { memory: Rc::clone(memory), bytes: 0 }
     }
 
     /// Makes room for so many bytes of the link, or gives back bytes beyond them. Waits while
@@ -55,12 +55,12 @@ impl MemoryLoan {
 
     fn try_resize(&mut self, bytes: usize) -> bool {
         let wanted = bytes.saturating_sub(RECEIVE_OWN_MAX);
-        let left = self.room.left.get() + self.bytes;
-        assert!(left <= self.room.size, "what a link has borrowed is given back once");
+        let left = self.memory.left.get() + self.bytes;
+        assert!(left <= self.memory.size, "what a link has borrowed is given back once");
         if wanted > left {
             return false;
         }
-        self.room.left.set(left - wanted);
+        self.memory.left.set(left - wanted);
         self.bytes = wanted;
         true
     }
@@ -68,6 +68,6 @@ impl MemoryLoan {
 
 impl Drop for MemoryLoan {
     fn drop(&mut self) {
-        self.room.left.set(self.room.left.get() + self.bytes);
+        self.memory.left.set(self.memory.left.get() + self.bytes);
     }
 }

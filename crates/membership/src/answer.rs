@@ -97,11 +97,11 @@ impl Messenger {
             verb if verb.is_answer() => {
                 let now = self.0.now();
                 let waiting = self.0.state().callbacks.take(message.header.id, peer, now.monotonic);
-                let Some(Waiting { verb: question, sent, asked }) = waiting else { return Ok(()) };
-                if verb != Verb::FailureRsp && !matches!(asked, ResponseReceiver::Echo) {
+                let Some(Waiting { verb: question, sent, receiver }) = waiting else { return Ok(()) };
+                if verb != Verb::FailureRsp && !matches!(receiver, ResponseReceiver::Echo) {
                     self.0.handler.measured(peer, question, now.monotonic.saturating_sub(sent));
                 }
-                match (asked, verb) {
+                match (receiver, verb) {
                     (ResponseReceiver::Echo, Verb::EchoRsp) => {
                         self.0.with_gossip(|gossip, now| gossip.on_echo_response(peer, now));
                     }

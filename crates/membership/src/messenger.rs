@@ -92,7 +92,7 @@ impl Messenger {
         let (verb, sent) = (request.verb, now.monotonic);
         let mut refused = Vec::new();
         let mut add = |state: &mut State, id, peer| {
-            let waiting = || Waiting { verb, sent, asked: who(peer) };
+            let waiting = || Waiting { verb, sent, receiver: who(peer) };
             let is_added = state.callbacks.add(id, peer, time.clone(), kept, waiting);
             if !is_added {
                 refused.push(peer);

@@ -65,7 +65,7 @@ pub(crate) struct Waiting {
     pub verb: Verb,
     /// When the request was sent, in monotonic time.
     pub sent: Duration,
-    pub asked: ResponseReceiver,
+    pub receiver: ResponseReceiver,
 }
 
 /// The receiver of the answer to a request.
@@ -130,12 +130,12 @@ impl Shared {
     pub(crate) fn expire(&self) {
         let now = self.now();
         let late = self.state().callbacks.expire(now.monotonic);
-        for (peer, Waiting { verb, sent, asked }) in late {
-            if !matches!(asked, ResponseReceiver::Echo) {
+        for (peer, Waiting { verb, sent, receiver }) in late {
+            if !matches!(receiver, ResponseReceiver::Echo) {
                 self.handler.measured(peer, verb, now.monotonic.saturating_sub(sent));
             }
             // a future finds its sender gone; gossip asks again by itself
-            if let ResponseReceiver::Callback(callback) = asked {
+            if let ResponseReceiver::Callback(callback) = receiver {
                 callback.on_outcome(peer, Err(RequestFailure::TimedOut));
             }
         }
@@ -272,7 +272,7 @@ fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Op
         Message::Ack(ack) => (Verb::GossipDigestAck, GOSSIP_LIFE, ack.encode()),
         Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
         Message::Echo => {
-            let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: ResponseReceiver::Echo };
+            let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, receiver: ResponseReceiver::Echo };
             let time = now.monotonic..now.monotonic + ECHO_LIFE;
             if !state.callbacks.add(id, to, time, KeptBytes::default(), || waiting) {
                 return None;

@@ -385,7 +385,7 @@ fn an_asker_hears_of_each_node_once() {
         let nothing = KeptBytes::default();
         while state.callbacks.has_room(full, nothing, Duration::ZERO) {
             let id = state.callbacks.next_id();
-            let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: ResponseReceiver::Echo };
+            let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, receiver: ResponseReceiver::Echo };
             assert!(state.callbacks.add(id, full, Duration::ZERO..Duration::MAX, nothing, || waiting));
             taken.push(id);
         }
