@@ -100,7 +100,7 @@ impl Node {
             each_partition: true,
             each_rows: u64::MAX,
         };
-        let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX, kept_size_max: 0 };
+        let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX, buffered_size_max: 0 };
         let mut question = read.clone();
         self.look_up_groups(&mut question).map_err(WriteError::Read)?;
         let question = Arc::new(question);

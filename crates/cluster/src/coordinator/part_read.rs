@@ -275,7 +275,7 @@ pub(super) enum Data {
     /// The data as it came from another node.
     Encoded(Bytes),
     /// The rows as this node has read them for itself.
-    Kept(BufferedRows),
+    Buffered(BufferedRows),
 }
 
 impl Default for Data {
@@ -290,7 +290,7 @@ impl Data {
     pub fn size(&self) -> usize {
         match self {
             Self::Encoded(bytes) => bytes.len(),
-            Self::Kept(kept) => kept.size(),
+            Self::Buffered(rows) => rows.size(),
         }
     }
 
@@ -298,7 +298,7 @@ impl Data {
     pub fn stream(&self, request: &ReadRequest) -> Box<dyn PartitionStream> {
         match self {
             Self::Encoded(bytes) => Box::new(data_stream(bytes.clone(), request)),
-            Self::Kept(kept) => Box::new(kept.stream()),
+            Self::Buffered(rows) => Box::new(rows.stream()),
         }
     }
 }

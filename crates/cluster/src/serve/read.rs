@@ -63,8 +63,11 @@ pub(super) async fn serve(call: Call) {
     request.relax();
     let request = Arc::new(request);
     let wanted = if request.digest.is_some() { AnswerKind::Digest } else { AnswerKind::Data };
-    let limits =
-        AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
+    let limits = AnswerLimits {
+        tombstones: call.node.tombstone_limits(&request),
+        size_max: DATA_SIZE_MAX,
+        buffered_size_max: 0,
+    };
     let tracks = call.header.flags.has(Flags::TRACK_WARNINGS);
     let answer = call.node.replica.answer(&request, wanted, limits, call.time_left(), call.trace(), tracks).await;
     let exceeded = call.node.exceeded(&answer, tracks, limits.tombstones.warn);

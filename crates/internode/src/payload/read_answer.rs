@@ -52,16 +52,16 @@ pub struct AnswerLimits {
     pub size_max: usize,
     /// An answer of fewer bytes is kept as rows instead of being encoded, for the node itself. 0:
     /// every answer is encoded.
-    pub kept_size_max: usize,
+    pub buffered_size_max: usize,
 }
 
 /// The answer of a replica.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
-    /// The encoded partitions; None: they were not wanted, or are kept.
+    /// The encoded partitions; None: they were not wanted, or are buffered.
     pub data: Option<Bytes>,
     /// The partitions as rows; None: they were not wanted, or are encoded.
-    pub kept: Option<BufferedRows>,
+    pub buffered: Option<BufferedRows>,
     /// The digest; None: it was not wanted.
     pub digest: Option<[u8; super::digest::SIZE]>,
     /// Live rows in the answer.
@@ -199,16 +199,16 @@ fn write(
     let mut answer = Answer { digest: digest.map(Digester::finish), ..Answer::default() };
     match data.map(|data| data.form) {
         None => {}
-        Some(Form::Buffered(kept)) => answer.kept = Some(kept.finish()),
+        Some(Form::Buffered(buffer)) => answer.buffered = Some(buffer.finish()),
         Some(Form::Encoded(encoded)) => answer.data = Some(encoded.finish()),
     }
     Ok(answer)
 }
 
-/// The partitions of an answer: kept as rows as long as they are small, else encoded.
+/// The partitions of an answer: buffered as rows as long as they are small, else encoded.
 struct AnswerPartitions<'r> {
     request: &'r ReadRequest,
-    kept_size_max: usize,
+    buffered_size_max: usize,
     form: Form,
 }
 
@@ -219,17 +219,17 @@ enum Form {
 
 impl<'r> AnswerPartitions<'r> {
     fn new(request: &'r ReadRequest, limits: &AnswerLimits) -> Self {
-        let kept_size_max = limits.kept_size_max;
-        let form = match kept_size_max {
+        let buffered_size_max = limits.buffered_size_max;
+        let form = match buffered_size_max {
             0 => Form::Encoded(PartitionsWriter::new(request)),
             _ => Form::Buffered(RowBuffer::default()),
         };
-        Self { request, kept_size_max, form }
+        Self { request, buffered_size_max, form }
     }
 
     fn size(&self) -> usize {
         match &self.form {
-            Form::Buffered(kept) => kept.size,
+            Form::Buffered(buffer) => buffer.size,
             Form::Encoded(encoded) => encoded.size(),
         }
     }
@@ -238,24 +238,24 @@ impl<'r> AnswerPartitions<'r> {
         // before the partition: it is not known yet what it has
         self.encode_if_large();
         match &mut self.form {
-            Form::Buffered(kept) => kept.partition(head, form),
+            Form::Buffered(buffer) => buffer.partition(head, form),
             Form::Encoded(encoded) => encoded.partition(head, &form, is_empty),
         }
     }
 
     fn unfiltered(&mut self, unfiltered: Unfiltered) {
         match &mut self.form {
-            Form::Buffered(kept) => kept.unfiltered(unfiltered),
+            Form::Buffered(buffer) => buffer.unfiltered(unfiltered),
             Form::Encoded(encoded) => encoded.unfiltered(&unfiltered),
         }
         self.encode_if_large();
     }
 
     fn encode_if_large(&mut self) {
-        let Form::Buffered(kept) = &self.form else { return };
-        if kept.size > self.kept_size_max {
+        let Form::Buffered(buffer) = &self.form else { return };
+        if buffer.size > self.buffered_size_max {
             let mut encoded = PartitionsWriter::new(self.request);
-            kept.write_to(&mut encoded);
+            buffer.write_to(&mut encoded);
             self.form = Form::Encoded(encoded);
         }
     }

@@ -14,7 +14,8 @@ use crate::seeds::reads::CAPTURES;
 /// Bytes of the data of an answer.
 const SIZE_MAX: usize = 1 << 20;
 
-const LIMITS: AnswerLimits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: SIZE_MAX, kept_size_max: 0 };
+const LIMITS: AnswerLimits =
+    AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: SIZE_MAX, buffered_size_max: 0 };
 
 /// READ_REQ and RANGE_REQ: what is read is written and read again alike, and can be asked of an
 /// engine.

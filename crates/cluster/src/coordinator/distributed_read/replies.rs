@@ -29,12 +29,15 @@ use crate::traces;
 
 /// Most bytes of this node's own answer that are kept as rows. A larger answer is encoded, because
 /// rows take several times the memory of their bytes.
-const KEPT_SIZE_MAX: usize = 64 << 10;
+const BUFFERED_SIZE_MAX: usize = 64 << 10;
 
 /// The limits of this node's own answer. They leave out tombstones, which are counted where the
 /// result is built.
-const LOCAL_LIMITS: AnswerLimits =
-    AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX, kept_size_max: KEPT_SIZE_MAX };
+const LOCAL_LIMITS: AnswerLimits = AnswerLimits {
+    tombstones: TombstoneLimits::NONE,
+    size_max: MESSAGE_SIZE_MAX,
+    buffered_size_max: BUFFERED_SIZE_MAX,
+};
 
 /// The version of digests that peers are told; it changes nothing in them.
 const DIGEST_VERSION: i32 = 12;
@@ -98,7 +101,7 @@ impl DistributedRead<'_> {
                 let answer = self.node.replica.answer(&question, kind, limits, rest, trace, tracks).await;
                 self.note_own(contact, &answer, tracks, limits.tombstones.warn);
                 let reply = answer.map(|answer| {
-                    let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
+                    let data = answer.buffered.map(Data::Buffered).or(answer.data.map(Data::Encoded));
                     Reply { data, digest: answer.digest }
                 });
                 let reply = reply.map_err(|outcome| reason_of(outcome, tracks));

@@ -268,7 +268,7 @@ fn of_engine(node: &SimNode, question: &Question) -> Seen {
 }
 
 fn answer(node: &SimNode, question: &Arc<Question>, wanted: AnswerKind) -> Answer {
-    let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max: 0 };
+    let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, buffered_size_max: 0 };
     answer_within(node, question, wanted, limits)
 }
 
@@ -297,17 +297,17 @@ fn check(node: &SimNode, question: &Arc<Question>) -> ([u8; digest::SIZE], bool)
     assert_eq!(answer(node, question, AnswerKind::Data).data.as_ref(), Some(&data), "{question:?}");
     assert_eq!(answer(node, question, AnswerKind::Digest).digest, Some(digest), "{question:?}");
     assert_eq!(digest::of_data(&data, question), Ok(digest), "the digest is that of the data");
-    for kept_size_max in [1, 100, 300, 1_000, usize::MAX] {
-        let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max };
+    for buffered_size_max in [1, 100, 300, 1_000, usize::MAX] {
+        let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, buffered_size_max };
         let own = answer_within(node, question, AnswerKind::Both, limits);
         assert_eq!(own.digest, Some(digest), "{question:?}");
-        match own.kept {
-            Some(kept) => {
+        match own.buffered {
+            Some(rows) => {
                 assert_eq!(own.data, None);
-                let (kept, encoded) = (items(&mut kept.stream()), items(&mut data_stream(data.clone(), question)));
-                assert_eq!(kept, encoded, "{question:?}");
+                let (buffered, encoded) = (items(&mut rows.stream()), items(&mut data_stream(data.clone(), question)));
+                assert_eq!(buffered, encoded, "{question:?}");
             }
-            None => assert_eq!(own.data.as_ref(), Some(&data), "{question:?}, {kept_size_max}"),
+            None => assert_eq!(own.data.as_ref(), Some(&data), "{question:?}, {buffered_size_max}"),
         }
     }
     let payload = Bytes::from(question.encode());
