@@ -23,7 +23,7 @@ pub struct CompileError {
 }
 
 impl CompileError {
-    /// A refusal at a place.
+    /// An error at a place.
     pub(crate) fn new(place: Place, text: impl Into<String>) -> Self {
         Self { line: place.line, column: place.column, text: text.into() }
     }

@@ -10,7 +10,7 @@ use env::rare::{EventChoice, Figures, Rare};
 use sim::faults::{Kind, Kinds};
 use sim::register::Defect;
 use sim::report::Report;
-use sim::run::{Scenario, Settings, replay, run};
+use sim::run::{Settings, Subject, replay, run};
 
 /// The allocator of the server. With glibc's a seventh of a run was spent there.
 #[global_allocator]
@@ -21,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Options {
     /// The subject of the runs.
     #[arg(long, value_enum, default_value = "ring")]
-    subject: Scenario,
+    subject: Subject,
     /// A seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,

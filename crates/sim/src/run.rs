@@ -10,7 +10,7 @@ pub use crate::report::{Report, Settings};
 
 /// The subject of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scenario {
+pub enum Subject {
     /// One Helenus node and its clients.
     Node,
     /// A ring of three Helenus nodes and its clients.
@@ -26,25 +26,25 @@ pub enum Scenario {
 }
 
 /// Runs a subject, with the rare events that the settings want.
-pub fn run(subject: Scenario, settings: Settings, defect: Option<Defect>) -> Report {
+pub fn run(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
     let switched = rare::begin(settings.seed, settings.rare);
     let report = run_plainly(subject, settings, defect);
     Report { rare: switched.figures(), ..report }
 }
 
-fn run_plainly(subject: Scenario, settings: Settings, defect: Option<Defect>) -> Report {
+fn run_plainly(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
     match subject {
-        Scenario::Node => node::run(settings, node::NODE),
-        Scenario::Ring => node::run(settings, node::RING),
-        Scenario::Centers => node::run(settings, node::CENTERS),
-        Scenario::Topology => node::topology::run(settings),
-        Scenario::Schedule => node::schedule::run(settings),
-        Scenario::Register => register::run(settings, defect),
+        Subject::Node => node::run(settings, node::NODE),
+        Subject::Ring => node::run(settings, node::RING),
+        Subject::Centers => node::run(settings, node::CENTERS),
+        Subject::Topology => node::topology::run(settings),
+        Subject::Schedule => node::schedule::run(settings),
+        Subject::Register => register::run(settings, defect),
     }
 }
 
 /// The command that runs a seed again, in a build that has rare events if this one has.
-pub fn replay(subject: Scenario, settings: Settings, defect: Option<Defect>) -> String {
+pub fn replay(subject: Subject, settings: Settings, defect: Option<Defect>) -> String {
     let features = if rare::ARE_COMPILED && !cfg!(debug_assertions) { " --features rare" } else { "" };
     let mut command = format!("cargo run -p sim{features} -- --subject {} --seed {}", name(&subject), settings.seed);
     command += &format!(" --seconds {}", settings.seconds);

@@ -6,7 +6,7 @@
 use env::defects::{Defect, set};
 use env::rare::EventChoice;
 use sim::faults::{Kind, Kinds};
-use sim::run::{Scenario, Settings, replay, run};
+use sim::run::{Settings, Subject, replay, run};
 
 /// Seeds within which a judge has to find its defect.
 const SEEDS: u64 = 20;
@@ -19,27 +19,27 @@ const SCHEDULE_SECONDS: u64 = 900;
 
 /// A defect, the subject that has it, the troubles that bring it to light (none: all), and the
 /// judge that has to find it.
-const CASES: [(Defect, Scenario, &[Kind], &str); 11] = [
-    (Defect::NoWait, Scenario::Node, &[Kind::PowerCut, Kind::SlowDisk], "acknowledged"),
-    (Defect::ForgetDeletion, Scenario::Ring, &[Kind::Kill], "invented"),
-    (Defect::ReadOne, Scenario::Ring, &[Kind::Partition, Kind::OneWay, Kind::BadLink], "monotonic"),
-    (Defect::BreakPromise, Scenario::Ring, &[Kind::BadLink, Kind::Pause, Kind::OneWay], "linearizable"),
-    (Defect::CountTwice, Scenario::Node, &[Kind::Kill], "counted"),
-    (Defect::SplitBatch, Scenario::Ring, &[Kind::Kill], "atomic"),
-    (Defect::NoBound, Scenario::Ring, &[Kind::Pause, Kind::Partition, Kind::OneWay], "bounds"),
-    (Defect::DeafToSchema, Scenario::Ring, &[Kind::Schema], "agreement"),
-    (Defect::DeafToGossip, Scenario::Ring, &[], "converged"),
-    (Defect::LeaveOut, Scenario::Schedule, &[Kind::Kill], "repaired"),
-    (Defect::NoHealing, Scenario::Ring, &[Kind::Pause, Kind::Partition, Kind::PowerCut], "equal"),
+const CASES: [(Defect, Subject, &[Kind], &str); 11] = [
+    (Defect::NoWait, Subject::Node, &[Kind::PowerCut, Kind::SlowDisk], "acknowledged"),
+    (Defect::ForgetDeletion, Subject::Ring, &[Kind::Kill], "invented"),
+    (Defect::ReadOne, Subject::Ring, &[Kind::Partition, Kind::OneWay, Kind::BadLink], "monotonic"),
+    (Defect::BreakPromise, Subject::Ring, &[Kind::BadLink, Kind::Pause, Kind::OneWay], "linearizable"),
+    (Defect::CountTwice, Subject::Node, &[Kind::Kill], "counted"),
+    (Defect::SplitBatch, Subject::Ring, &[Kind::Kill], "atomic"),
+    (Defect::NoBound, Subject::Ring, &[Kind::Pause, Kind::Partition, Kind::OneWay], "bounds"),
+    (Defect::DeafToSchema, Subject::Ring, &[Kind::Schema], "agreement"),
+    (Defect::DeafToGossip, Subject::Ring, &[], "converged"),
+    (Defect::LeaveOut, Subject::Schedule, &[Kind::Kill], "repaired"),
+    (Defect::NoHealing, Subject::Ring, &[Kind::Pause, Kind::Partition, Kind::PowerCut], "equal"),
 ];
 
 /// The seed with which a judge finds a defect. What a defect breaks may also end a run with a
 /// panic, as an assertion of a node does: that is no finding of the judge.
-fn found_by(judge: &str, defect: Defect, subject: Scenario, kinds: &[Kind]) -> Option<u64> {
+fn found_by(judge: &str, defect: Defect, subject: Subject, kinds: &[Kind]) -> Option<u64> {
     let kinds = if kinds.is_empty() { Kinds::ALL } else { Kinds::of(kinds) };
     set(Some(defect));
     let found = (0..SEEDS).find(|seed| {
-        let seconds = if subject == Scenario::Schedule { SCHEDULE_SECONDS } else { SECONDS };
+        let seconds = if subject == Subject::Schedule { SCHEDULE_SECONDS } else { SECONDS };
         let settings = Settings { kinds, rare: EventChoice::None, ..Settings::of(*seed, seconds) };
         let report = std::panic::catch_unwind(|| run(subject, settings, None));
         report.is_ok_and(|report| {

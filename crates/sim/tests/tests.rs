@@ -9,7 +9,7 @@ use std::ops::Range;
 use env::rare::{EventChoice, Rare};
 use sim::node::{self, ClientDefect};
 use sim::register::Defect;
-use sim::run::{Report, Scenario, Settings, replay, run};
+use sim::run::{Report, Settings, Subject, replay, run};
 
 /// Seeds of `HELENUS_SEEDS` (`a..b`), or the first `everyday`.
 fn seeds(everyday: u64) -> Range<u64> {
@@ -22,7 +22,7 @@ fn settings(seed: u64) -> Settings {
     Settings::of(seed, 12)
 }
 
-fn sound(subject: Scenario, everyday: u64) {
+fn sound(subject: Subject, everyday: u64) {
     let wrong: Vec<String> = seeds(everyday)
         .map(|seed| run(subject, settings(seed), None))
         .filter(|report| !report.rulings.findings.is_empty())
@@ -33,24 +33,24 @@ fn sound(subject: Scenario, everyday: u64) {
 
 #[test]
 fn the_register_is_sound() {
-    sound(Scenario::Register, 6);
+    sound(Subject::Register, 6);
 }
 
 #[test]
 fn the_node_is_sound() {
-    sound(Scenario::Node, 3);
+    sound(Subject::Node, 3);
 }
 
 #[test]
 fn the_ring_is_sound() {
     // conditional statements by Paxos v1 and v2 beside each other, and by v2 alone
-    sound(Scenario::Ring, 2);
+    sound(Subject::Ring, 2);
 }
 
 #[test]
 fn two_data_centers_are_sound() {
     let settings = Settings::of(0, 6);
-    let report = run(Scenario::Centers, settings, None);
+    let report = run(Subject::Centers, settings, None);
     assert!(report.rulings.findings.is_empty(), "{:#?}", report.rulings.findings);
     assert!(report.rulings.judges.contains(&"equal"), "the nodes are looked at too");
 }
@@ -58,7 +58,7 @@ fn two_data_centers_are_sound() {
 #[test]
 fn a_ring_repairs_itself_within_gc_grace() {
     let settings = Settings::of(0, 900);
-    let report = run(Scenario::Schedule, settings, None);
+    let report = run(Subject::Schedule, settings, None);
     assert!(report.rulings.findings.is_empty(), "{:#?}", report.rulings.findings);
     assert!(report.operations > 15, "each node has repaired each table: {:?}", report.happened);
 }
@@ -73,7 +73,7 @@ fn the_judges_of_the_schedule_find_that_there_is_none() {
 
 #[test]
 fn equal_seeds_give_equal_runs() {
-    for subject in [Scenario::Register, Scenario::Node] {
+    for subject in [Subject::Register, Subject::Node] {
         let once: Report = run(subject, settings(1), None);
         assert!(once.operations > 100, "{subject:?}: clients have done something");
         assert_eq!(once, run(subject, settings(1), None), "{subject:?}");
@@ -89,13 +89,8 @@ fn each_rare_event_happens_and_the_ring_is_sound() {
     let mut missing: BTreeSet<Rare> = Rare::ALL.iter().copied().collect();
     for seed in 0..SEEDS_OF_EVENT {
         let settings = Settings { rare: EventChoice::All, ..settings(seed) };
-        let report = run(Scenario::Ring, settings, None);
-        assert!(
-            report.rulings.findings.is_empty(),
-            "{}: {:#?}",
-            replay(Scenario::Ring, settings, None),
-            report.rulings
-        );
+        let report = run(Subject::Ring, settings, None);
+        assert!(report.rulings.findings.is_empty(), "{}: {:#?}", replay(Subject::Ring, settings, None), report.rulings);
         report.rare.iter().filter(|of| of.happened > 0).for_each(|of| {
             missing.remove(&of.event);
         });
@@ -111,7 +106,7 @@ const SEEDS_OF_DEFECT: u64 = 20;
 
 /// Whether a judge finds a defect within a few seeds.
 fn finds(judge: &str, defect: Defect) -> bool {
-    let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| run(Scenario::Register, settings(seed), Some(defect)));
+    let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| run(Subject::Register, settings(seed), Some(defect)));
     reports.any(|report| report.rulings.has_found(judge))
 }
 

@@ -1,4 +1,4 @@
-//! Words for keys, bounds, numbers and times.
+//! Keys, bounds, numbers and times as the words of EXPLAIN.
 
 use rows::{Bound, ClusteringValues, PrefixKind, Slice, Slices};
 use schema::TableMetadata;

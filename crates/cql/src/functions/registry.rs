@@ -1,4 +1,4 @@
-//! The table of all native functions by name. It is made once from the declarations of all
+//! The registry of all native functions by name. It is made once from the declarations of all
 //! families, and read when statements are prepared.
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.NativeFunctions`.
