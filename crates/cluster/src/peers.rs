@@ -76,8 +76,8 @@ impl Node {
     /// nothing to follow.
     pub(crate) fn start_peers_task(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
-        let mut kept = PeersState { members: saved(&self.engine).into_iter().collect(), ..PeersState::default() };
-        let step = move || step(&weak, &mut kept).map_or(Next::Done, Next::After);
+        let mut state = PeersState { members: saved(&self.engine).into_iter().collect(), ..PeersState::default() };
+        let step = move || step(&weak, &mut state).map_or(Next::Done, Next::After);
         let wake = self.env.tasks.background("peers", Box::new(step));
         wake.wake();
         let _ = self.membership_state.peers.set(wake);
@@ -97,7 +97,7 @@ pub(crate) fn saved_states(engine: &Engine, local: SocketAddr) -> States {
 
 /// One step of the task. Gives the time until the next step at the latest; None: the node has
 /// ended.
-fn step(node: &Weak<Node>, kept: &mut PeersState) -> Option<Duration> {
+fn step(node: &Weak<Node>, state: &mut PeersState) -> Option<Duration> {
     let node = node.upgrade().filter(|node| !node.engine.is_draining())?;
     let Some(messenger) = node.messenger() else { return Some(LOAD_PERIOD) };
     let load = load(&node.engine);
@@ -108,11 +108,11 @@ fn step(node: &Weak<Node>, kept: &mut PeersState) -> Option<Duration> {
         }
         (members(gossip), reachable(gossip))
     });
-    let mutations = changes(&node, kept.written.as_ref().unwrap_or(&kept.members), &members);
+    let mutations = changes(&node, state.written.as_ref().unwrap_or(&state.members), &members);
     let applied = if mutations.is_empty() { Ok(()) } else { node.engine.apply(&mutations).map(drop) };
     // also where the rows are late: a log that has failed for good keeps no news from drivers
-    let events = ring_events(&mut kept.told, &kept.members, &members, &alive);
-    let before = std::mem::replace(&mut kept.members, members);
+    let events = ring_events(&mut state.told, &state.members, &members, &alive);
+    let before = std::mem::replace(&mut state.members, members);
     if let Some(listener) = node.membership_state.listener.get() {
         // another node may have this node's address for drivers (`rpc_address: localhost` on each
         // machine): drivers would take the end of that node for the end of this one
@@ -121,15 +121,15 @@ fn step(node: &Weak<Node>, kept: &mut PeersState) -> Option<Duration> {
     }
     match applied {
         Ok(()) => {
-            kept.written = None;
+            state.written = None;
             Some(LOAD_PERIOD)
         }
         Err(error) => {
             // once: a log that has failed for good refuses them every time
-            if kept.written.is_none() {
+            if state.written.is_none() {
                 tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
             }
-            kept.written.get_or_insert(before);
+            state.written.get_or_insert(before);
             Some(WRITE_AGAIN)
         }
     }

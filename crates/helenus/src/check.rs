@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use env::Env;
 
 use crate::arguments::Serve;
-use crate::{configuration, keys_without_effect};
+use crate::{configuration, unsupported_values};
 
 /// Reads the configuration and prints a line for each key in it.
 pub fn run(options: &mut Serve) -> ExitCode {
@@ -60,11 +60,11 @@ fn check(env: &Env, options: &mut Serve) -> Checked {
         }
     };
     let Some(config) = config else { return checked };
-    let unhonoured = keys_without_effect::keys(&config);
-    let unhonoured =
-        unhonoured.iter().map(|key| format!("{key}: exists in Cassandra, but is not honoured yet at this value"));
+    let unsupported = unsupported_values::keys(&config);
+    let unsupported =
+        unsupported.iter().map(|key| format!("{key}: exists in Cassandra, but is not honoured yet at this value"));
     let fate = if is_lenient { &mut checked.without_effect } else { &mut checked.refused };
-    fate.extend(unhonoured);
+    fate.extend(unsupported);
     let is_ignored =
         |note: &&String| note.ends_with("without effect here") || is_lenient && note.ends_with("; ignored");
     checked.without_effect.extend(config.notes().iter().filter(is_ignored).cloned());

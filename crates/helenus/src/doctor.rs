@@ -15,7 +15,7 @@ use env::Env;
 use server::directory::{self, DirectoryOptions};
 
 use crate::arguments::{Doctor, Serve};
-use crate::{configuration, keys_without_effect, serve};
+use crate::{configuration, serve, unsupported_values};
 
 /// Looks, and prints what was found.
 pub fn run(options: &Doctor) -> ExitCode {
@@ -64,16 +64,16 @@ fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
 
 /// With `--lenient` a node starts and ignores the values that it does not honour.
 fn of_config(config: &Config, is_lenient: bool) -> Finding {
-    let unhonoured = keys_without_effect::keys(config).join(", ");
-    match (unhonoured.is_empty(), is_lenient) {
+    let unsupported = unsupported_values::keys(config).join(", ");
+    match (unsupported.is_empty(), is_lenient) {
         (true, _) => {}
         (false, true) => {
-            let found = format!("cluster {}, ignored: {unhonoured}", config.cluster_name);
+            let found = format!("cluster {}, ignored: {unsupported}", config.cluster_name);
             return Finding::warn("configuration", found, "remove these values, which --lenient ignores");
         }
         (false, false) => {
             let advice = "remove these values, or add --lenient";
-            return Finding::fail("configuration", format!("not honoured: {unhonoured}"), advice);
+            return Finding::fail("configuration", format!("not honoured: {unsupported}"), advice);
         }
     }
     match config.notes().len() {

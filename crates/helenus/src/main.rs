@@ -15,13 +15,13 @@ mod doctor;
 mod entrypoint;
 mod health;
 mod heap;
-mod keys_without_effect;
 mod log;
 mod manuals;
 mod metadata_service;
 mod ring;
 mod serve;
 mod service_manager;
+mod unsupported_values;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
 use crate::arguments::Serve;
-use crate::{configuration, crash_report, heap, keys_without_effect, log, service_manager};
+use crate::{configuration, crash_report, heap, log, service_manager, unsupported_values};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
@@ -34,7 +34,7 @@ fn serve(options: Serve) -> Result<(), String> {
     for note in config.notes() {
         tracing::warn!("{note}");
     }
-    refuse_keys_without_effect(&config, options.lenient)?;
+    refuse_unsupported_values(&config, options.lenient)?;
     if matches!(options.first_password, FirstPassword::Given(_)) && !config.auth.authenticates {
         return Err("a first password is given, but authenticator: PasswordAuthenticator is not".to_owned());
     }
@@ -112,9 +112,9 @@ fn descriptors() -> Option<u64> {
     limit
 }
 
-fn refuse_keys_without_effect(config: &Config, lenient: bool) -> Result<(), String> {
+fn refuse_unsupported_values(config: &Config, lenient: bool) -> Result<(), String> {
     let said = |key: &&str| format!("{key}: exists in Cassandra, but is not honoured yet at this value");
-    let problems: Vec<String> = keys_without_effect::keys(config).iter().map(said).collect();
+    let problems: Vec<String> = unsupported_values::keys(config).iter().map(said).collect();
     if problems.is_empty() || lenient {
         problems.iter().for_each(|problem| tracing::warn!("{problem}; ignored"));
         return Ok(());

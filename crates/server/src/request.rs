@@ -182,16 +182,16 @@ impl RequestHandler for CqlHandler {
     ) -> Handled<Box<CommitLogWait>> {
         let services = &self.services;
         let trace = self.trace(&envelope, received);
-        let subject = commitlog_wait::StatementRef::of(&envelope.request).filter(|_| trace.is_none());
-        let coordinator = RequestCoordinator::new(Arc::clone(services), trace.clone(), subject.is_some());
+        let statement = commitlog_wait::StatementRef::of(&envelope.request).filter(|_| trace.is_none());
+        let coordinator = RequestCoordinator::new(Arc::clone(services), trace.clone(), statement.is_some());
         let version = envelope.version;
         let execution = RequestExecution { services, client: &client, coordinator: &coordinator, version, received };
         let result = execution.answer(&envelope.request).await;
         let unacknowledged = coordinator.unacknowledged.lock().expect("no panic inside").take();
-        let result = match (result, unacknowledged, subject) {
-            (Ok(reply), Some(wait), Some(subject)) => {
+        let result = match (result, unacknowledged, statement) {
+            (Ok(reply), Some(wait), Some(statement)) => {
                 let (services, answer) = (Arc::clone(services), reply.into_envelope(envelope.stream, None));
-                return Handled::Last(Box::new(CommitLogWait { services, subject, received, wait, answer }));
+                return Handled::Last(Box::new(CommitLogWait { services, statement, received, wait, answer }));
             }
             (result, ..) => result,
         };

@@ -45,12 +45,12 @@ impl TraceSession {
 
     /// Ends the session. Rows of which this node is a replica are in memtables when this returns.
     /// `error` names the reason of a request that failed; None: the request did not fail.
-    pub async fn finish(&self, subject: &TracedRequest, error: Option<String>) {
-        self.events.end_span(subject.request, subject.attributes(), error);
-        self.events.finish(self.session_row(subject).into_iter().collect()).await;
+    pub async fn finish(&self, traced: &TracedRequest, error: Option<String>) {
+        self.events.end_span(traced.request, traced.attributes(), error);
+        self.events.finish(self.session_row(traced).into_iter().collect()).await;
     }
 
-    fn session_row(&self, subject: &TracedRequest) -> Option<Mutation> {
+    fn session_row(&self, traced: &TracedRequest) -> Option<Mutation> {
         let id = self.id?;
         let node = &self.events.node;
         let schema = node.schema();
@@ -58,15 +58,15 @@ impl TraceSession {
         let timestamp = node.clock.next_micros();
         let broadcast = node.identity.broadcast;
         let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
-        let parameters = subject.parameters.iter().map(|(name, value)| (text(name), text(value))).collect::<Vec<_>>();
+        let parameters = traced.parameters.iter().map(|(name, value)| (text(name), text(value))).collect::<Vec<_>>();
         let row = SystemRow::new(sessions, &[&id], &[], timestamp, Some(self.events.expiry()))
-            .set("client", inet(subject.client))
+            .set("client", inet(traced.client))
             .set("command", text("QUERY"))
             .set("coordinator", inet(broadcast.ip()))
             .set("coordinator_port", i32::from(broadcast.port()).to_be_bytes().to_vec())
             .set("duration", self.events.elapsed().to_be_bytes().to_vec())
             .set_elements("parameters", parameters)
-            .set("request", text(subject.request))
+            .set("request", text(traced.request))
             .set("started_at", (self.started_at / 1000).to_be_bytes().to_vec());
         Some(row.finish())
     }

@@ -30,12 +30,12 @@ impl Connector {
         let trusted = options.trusted.as_deref().ok_or("trusted certificates: there are none")?;
         let provider = provider(options)?;
         let verifier = WebPkiServerVerifier::builder_with_provider(roots(trusted)?, Arc::clone(&provider)).build();
-        let chain_alone = ChainVerifier(verifier.map_err(|error| format!("trusted certificates: {error}"))?);
+        let chain_verifier = ChainVerifier(verifier.map_err(|error| format!("trusted certificates: {error}"))?);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(options))
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(chain_alone));
+            .with_custom_certificate_verifier(Arc::new(chain_verifier));
         let config = match options.identity.is_empty() {
             true => builder.with_no_client_auth(),
             false => {

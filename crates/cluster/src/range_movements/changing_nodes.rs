@@ -46,9 +46,9 @@ pub(super) struct ChangingNodes(Vec<Endpoint>);
 impl ChangingNodes {
     /// The nodes that change the ring and for which `counts` is true. None: there is none.
     pub fn of(ring: &Ring, counts: impl Fn(&Endpoint) -> bool) -> Option<Self> {
-        let movers: Vec<Endpoint> =
+        let nodes: Vec<Endpoint> =
             ring.peers().filter(|other| other.state != State::Normal && counts(other)).cloned().collect();
-        (!movers.is_empty()).then_some(Self(movers))
+        (!nodes.is_empty()).then_some(Self(nodes))
     }
 
     /// Whether one of them is down, so that the end of its change is not to be expected.
@@ -134,15 +134,15 @@ impl Node {
     /// `consistent_rangemovement` is off.
     pub(super) fn refuse_concurrent_change(
         &self,
-        asked: &RequestedChange,
+        change: &RequestedChange,
         counts: impl Fn(&Endpoint) -> bool,
     ) -> Result<(), String> {
         if !self.membership_state.movements.settings().is_consistent {
             return Ok(());
         }
-        let Some(movers) = ChangingNodes::of(&self.ring(), counts) else { return Ok(()) };
-        let RequestedChange { what, otherwise } = asked;
-        let told = movers.describe(&removal::removing(self));
+        let Some(nodes) = ChangingNodes::of(&self.ring(), counts) else { return Ok(()) };
+        let RequestedChange { what, otherwise } = change;
+        let told = nodes.describe(&removal::removing(self));
         Err(format!("Cannot {what} while another node changes the ring: {told}. {otherwise}"))
     }
 
@@ -150,15 +150,15 @@ impl Node {
     /// one has begun a change before it heard of this one's. Of such nodes the one with the lowest
     /// address goes on, once the others have withdrawn; a node that joins is before all of them,
     /// and waits for that. Err: this node withdraws.
-    pub(super) async fn check_precedence(&self, asked: &RequestedChange) -> Result<(), String> {
+    pub(super) async fn check_precedence(&self, change: &RequestedChange) -> Result<(), String> {
         let own = self.identity.broadcast;
-        self.refuse_concurrent_change(asked, |other| other.state.is_joining() || other.address < own)?;
+        self.refuse_concurrent_change(change, |other| other.state.is_joining() || other.address < own)?;
         let (begun, limit) = (self.env.now(), self.membership_state.movements.settings().ring_delay);
-        while self.env.elapsed(begun) < limit && self.refuse_concurrent_change(asked, |_| true).is_err() {
+        while self.env.elapsed(begun) < limit && self.refuse_concurrent_change(change, |_| true).is_err() {
             self.env.sleep(LOOK).await;
         }
         // a node that does not withdraw is one of Cassandra, or was told to go on (--force)
-        self.refuse_concurrent_change(asked, |_| true)
+        self.refuse_concurrent_change(change, |_| true)
     }
 }
 

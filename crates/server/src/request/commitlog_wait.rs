@@ -54,7 +54,7 @@ impl StatementRef {
 /// A write that is in the memtables and waits for the commit log: see the head of this file.
 pub struct CommitLogWait {
     pub(super) services: Arc<Services>,
-    pub(super) subject: StatementRef,
+    pub(super) statement: StatementRef,
     pub(super) received: Instant,
     pub(super) wait: Acknowledgement,
     /// The answer, if all goes well.
@@ -68,13 +68,13 @@ impl Future for CommitLogWait {
         let written = std::task::ready!(Pin::new(&mut self.wait).poll(context));
         let (services, figures) = (&self.services, &self.services.requests);
         let micros = services.micros_since(self.received);
-        let histogram = match self.subject {
+        let histogram = match self.statement {
             StatementRef::Batch(..) => &figures.batch,
             StatementRef::Prepared(_) => &figures.write,
         };
         histogram.record(micros);
         if services.slow.is_slow(micros) {
-            services.slow.add(&services.node.env, &self.subject.text(services), micros, &ReadFigures::default());
+            services.slow.add(&services.node.env, &self.statement.text(services), micros, &ReadFigures::default());
         }
         Poll::Ready(match written {
             Ok(()) => std::mem::replace(&mut self.answer, ResponseEnvelope::new(0, Response::Void)),
