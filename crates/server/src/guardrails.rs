@@ -61,7 +61,7 @@ impl ActiveGuardrails {
 
     /// Whether the log has to be told of a violation now. A client may violate a guardrail with
     /// each of its requests: a line for each would rotate everything else out of the log.
-    pub fn should_log(&self, violation: &str, now: Instant) -> bool {
+    pub fn is_to_be_logged(&self, violation: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.get(violation).is_some_and(|at| now.since(*at) < LOG_REPEAT_INTERVAL) {
             return false;
@@ -203,7 +203,7 @@ mod tests {
     fn the_log_is_told_of_a_violation_once_in_ten_minutes() {
         let guardrails = ActiveGuardrails::new(&Config::default());
         let is_told = |violation: &str, second: u64| {
-            guardrails.should_log(violation, Instant::from_nanos(second * 1_000_000_000))
+            guardrails.is_to_be_logged(violation, Instant::from_nanos(second * 1_000_000_000))
         };
         let logged: Vec<u64> = (0..1_300).filter(|second| is_told("one", *second)).collect();
         assert_eq!(logged, [0, 600, 1_200]);

@@ -400,7 +400,7 @@ impl RequestExecution<'_> {
         metadata_changed: bool,
     ) -> Reply {
         // the operator who has set a guardrail may know nothing of the clients
-        let violations = answer.warnings.iter().filter(|text| self.should_log_violation(text));
+        let violations = answer.warnings.iter().filter(|text| self.is_violation_to_be_logged(text));
         violations.for_each(|text| tracing::warn!("{text}"));
         let response = match answer.result {
             CqlResult::Void => Response::Void,
@@ -441,15 +441,15 @@ impl RequestExecution<'_> {
             Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
             _ => format!("Failed: {}", error.message),
         });
-        if self.should_log_violation(&error.message) {
+        if self.is_violation_to_be_logged(&error.message) {
             tracing::error!("{}", error.message);
         }
         Reply { response: Response::Error(error), warnings: self.coordinator.figures.warnings.take() }
     }
 
     /// Whether a warning, or the text of an error, is of a guardrail, and is to be in the log.
-    fn should_log_violation(&self, text: &str) -> bool {
-        is_violation(text) && self.services.guardrails.should_log(text, self.received)
+    fn is_violation_to_be_logged(&self, text: &str) -> bool {
+        is_violation(text) && self.services.guardrails.is_to_be_logged(text, self.received)
     }
 
     /// The histogram of a request, by what it has asked replicas for. A request that they failed,
