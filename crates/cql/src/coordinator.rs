@@ -48,7 +48,7 @@ pub struct ReadOptions {
     /// How many replicas must answer.
     pub consistency: Consistency,
     /// The rows that are looked for among those of the commands; None: all of them are wanted.
-    pub sought: Option<Arc<WantedRows>>,
+    pub wanted_rows: Option<Arc<WantedRows>>,
 }
 
 /// A conditional write to one partition.

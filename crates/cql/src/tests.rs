@@ -11,8 +11,8 @@ mod memory;
 mod model;
 mod paging;
 mod prepared;
-mod sought;
 mod spell;
+mod wanted_rows;
 
 use memory::Memory;
 

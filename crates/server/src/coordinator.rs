@@ -188,7 +188,7 @@ impl RequestCoordinator {
     }
 
     /// The request to the node for a read.
-    fn read_request(&self, commands: Vec<ReadCommand>, sought: Option<Arc<WantedRows>>) -> ReadRequest {
+    fn read_request(&self, commands: Vec<ReadCommand>, wanted_rows: Option<Arc<WantedRows>>) -> ReadRequest {
         let open = match is_virtual(&commands) {
             true => {
                 virtual_tables::warnings(&commands).for_each(|warning| self.figures.warnings.add(warning));
@@ -201,7 +201,7 @@ impl RequestCoordinator {
         }
         let trace = self.trace_sink();
         let results = Some(Arc::clone(&self.services.results));
-        ReadRequest { trace, sought, open, results, ..ReadRequest::of(commands) }
+        ReadRequest { trace, wanted_rows, open, results, ..ReadRequest::of(commands) }
     }
 
     /// Reads for a conditional statement that decides by it.
@@ -425,7 +425,7 @@ impl Coordinator for RequestCoordinator {
     {
         self.check_read(&commands, options.consistency)?;
         let table = commands.first().map(|command| command.table.id);
-        let request = self.read_request(commands, options.sought.clone());
+        let request = self.read_request(commands, options.wanted_rows.clone());
         let read = self.services.node.read(request, options.consistency, &self.figures, build).await;
         read.map_err(|error| self.failed_read(table, error))
     }

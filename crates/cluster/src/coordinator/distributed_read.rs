@@ -98,7 +98,7 @@ pub(super) struct DistributedRead<'n> {
     /// The largest number of answers that a part of the read waits for.
     block_for: u32,
     /// The rows that are looked for; None: every row.
-    sought: Option<Arc<WantedRows>>,
+    wanted_rows: Option<Arc<WantedRows>>,
 }
 
 impl<'n> DistributedRead<'n> {
@@ -112,7 +112,7 @@ impl<'n> DistributedRead<'n> {
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Self {
         let deadline = node.env.now().plus(limit);
-        Self { node, messenger, level, trace, warnings, deadline, block_for: 1, sought: None }
+        Self { node, messenger, level, trace, warnings, deadline, block_for: 1, wanted_rows: None }
     }
 
     /// Has this read wait for the answers that these parts need.
@@ -122,8 +122,8 @@ impl<'n> DistributedRead<'n> {
     }
 
     /// Has the replicas of this read check the conditions on these rows, as far as they can.
-    pub fn looking_for(self, sought: Option<Arc<WantedRows>>) -> Self {
-        Self { sought, ..self }
+    pub fn looking_for(self, wanted_rows: Option<Arc<WantedRows>>) -> Self {
+        Self { wanted_rows, ..self }
     }
 
     /// Builds something from the stream of all parts.
@@ -135,9 +135,9 @@ impl<'n> DistributedRead<'n> {
         build: B,
     ) -> Result<B::Built, FailedRead<B::Error>> {
         let mut window = STRETCHES_FIRST;
-        let sought = self.sought.as_deref();
+        let wanted_rows = self.wanted_rows.as_deref();
         let mut parts: Arc<Vec<PartRead>> =
-            Arc::new(parts.into_iter().map(|part| PartRead::new(part, sought)).collect());
+            Arc::new(parts.into_iter().map(|part| PartRead::new(part, wanted_rows)).collect());
         let (mut taken, mut room) = match &request.results {
             Some(room) if room.budget.is_used_up() => (None, Some(room)),
             results => (results.as_ref().map(|room| room.budget.take(0)), None),

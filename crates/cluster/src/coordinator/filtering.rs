@@ -33,14 +33,14 @@ pub(super) struct Filtering {
 
 impl Filtering {
     /// The conditions that `replicas` replicas check for a read. None: they give every row.
-    pub fn of(command: &ReadCommand, sought: &WantedRows, replicas: usize) -> Option<Arc<Self>> {
+    pub fn of(command: &ReadCommand, wanted_rows: &WantedRows, replicas: usize) -> Option<Arc<Self>> {
         let table = &command.table;
         let is_merged = replicas > 1;
-        let expressions = if is_merged { safe(command, sought) } else { sought.expressions.clone() };
+        let expressions = if is_merged { safe(command, wanted_rows) } else { wanted_rows.expressions.clone() };
         if expressions.is_empty() {
             return None;
         }
-        let rows = if expressions.len() == sought.expressions.len() { sought.rows } else { u32::MAX };
+        let rows = if expressions.len() == wanted_rows.expressions.len() { wanted_rows.rows } else { u32::MAX };
         let filter = RowFilter { expressions, needs_reconciliation: is_merged };
         let index = command.indexes.iter().find_map(|search| index_answering(table, &search.name, &filter));
         // an index on the partition key tells nothing of a partition that was deleted
@@ -59,7 +59,7 @@ impl Filtering {
 /// The conditions by which each replica may choose rows before they are merged: those on key
 /// columns, and those on one regular column, that of an index if there is one. Of those on a
 /// collection that is not frozen only one: the one that the index answers, or else the first.
-fn safe(command: &ReadCommand, sought: &WantedRows) -> Vec<Expression> {
+fn safe(command: &ReadCommand, wanted_rows: &WantedRows) -> Vec<Expression> {
     let table = &command.table;
     let kind = |id: ColumnId| table.column(id).map(|column| (column.kind, column.ty.is_counter()));
     let is_plain = |expression: &&Expression| {
@@ -67,7 +67,7 @@ fn safe(command: &ReadCommand, sought: &WantedRows) -> Vec<Expression> {
     };
     let indexed =
         |expression: &&Expression| command.indexes.iter().any(|search| is_of(table, &search.name, expression));
-    let plain: Vec<&Expression> = sought.expressions.iter().filter(is_plain).collect();
+    let plain: Vec<&Expression> = wanted_rows.expressions.iter().filter(is_plain).collect();
     let chosen = plain.iter().copied().find(indexed).or(plain.first().copied());
     let is_complex = |id: ColumnId| table.column(id).is_some_and(|column| column.is_complex());
     let is_chosen = |expression: &Expression, chosen: &Expression| match expression.column() {
@@ -78,7 +78,7 @@ fn safe(command: &ReadCommand, sought: &WantedRows) -> Vec<Expression> {
         Some((ColumnKind::PartitionKey | ColumnKind::Clustering, _)) => true,
         _ => chosen.is_some_and(|chosen| is_chosen(expression, chosen)),
     };
-    sought.expressions.iter().filter(is_safe).cloned().collect()
+    wanted_rows.expressions.iter().filter(is_safe).cloned().collect()
 }
 
 /// Whether an index is on the column of a condition.

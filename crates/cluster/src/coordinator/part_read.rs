@@ -72,13 +72,14 @@ pub(super) struct PartRead {
 }
 
 impl PartRead {
-    /// A part of which no replica has been asked. `sought`: the rows of it that are looked for.
-    pub fn new(mut part: Part, sought: Option<&WantedRows>) -> Self {
+    /// A part of which no replica has been asked. `wanted_rows`: the rows that are looked for.
+    pub fn new(mut part: Part, wanted_rows: Option<&WantedRows>) -> Self {
         if !part.contacts.is_planned {
             // how many replicas check the conditions is not known yet
             return Self::of(part, None);
         }
-        let filtering = sought.and_then(|sought| Filtering::of(&part.command, sought, part.contacts.asked.len()));
+        let filtering =
+            wanted_rows.and_then(|wanted_rows| Filtering::of(&part.command, wanted_rows, part.contacts.asked.len()));
         if let Some(filtering) = &filtering {
             let limits = &mut part.command.limits;
             // rows that do not meet the conditions are not counted by anybody
@@ -96,9 +97,9 @@ impl PartRead {
 
     /// The parts that this one, the rest of a range, was planned as. Their first portions are no
     /// larger than its own.
-    pub fn planned_as(&self, parts: Vec<Part>, sought: Option<&WantedRows>) -> Vec<Self> {
+    pub fn planned_as(&self, parts: Vec<Part>, wanted_rows: Option<&WantedRows>) -> Vec<Self> {
         let asked = |part| {
-            let asked = Self::new(part, sought);
+            let asked = Self::new(part, wanted_rows);
             Self { portion: asked.portion.min(self.portion), ..asked }
         };
         parts.into_iter().map(asked).collect()

@@ -73,7 +73,7 @@ impl Node {
             // several times
             let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
             let distributed_read = DistributedRead::new(self, messenger, level, limit, &figures.warnings, trace);
-            let distributed_read = distributed_read.waiting_for(&parts).looking_for(request.sought.clone());
+            let distributed_read = distributed_read.waiting_for(&parts).looking_for(request.wanted_rows.clone());
             return Box::pin(distributed_read.read(parts, request, figures, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;

@@ -153,7 +153,7 @@ pub struct ReadRequest {
     /// The sink of trace lines; None: the request is not traced.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// The rows that are looked for among those of the commands; None: all are wanted.
-    pub sought: Option<Arc<WantedRows>>,
+    pub wanted_rows: Option<Arc<WantedRows>>,
     /// Opens the streams of the commands; None: the engine does.
     pub open: Option<Arc<Open>>,
     /// The memory for results: while it is used up only small ones are built at once. None: the
@@ -166,7 +166,7 @@ pub struct ReadRequest {
 impl ReadRequest {
     /// A small read of this node's own, which is neither traced nor observed.
     pub fn of(commands: Vec<ReadCommand>) -> Self {
-        Self { commands, trace: None, sought: None, open: None, results: None, measures: false }
+        Self { commands, trace: None, wanted_rows: None, open: None, results: None, measures: false }
     }
 }
 

@@ -391,10 +391,10 @@ impl SimRing {
         &self,
         through: usize,
         commands: Vec<ReadCommand>,
-        sought: Option<Arc<WantedRows>>,
+        wanted_rows: Option<Arc<WantedRows>>,
         level: Consistency,
     ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
-        self.world.block_on(self.search_at(through, commands, sought, level))
+        self.world.block_on(self.search_at(through, commands, wanted_rows, level))
     }
 
     /// [`Self::search`], beside other things.
@@ -402,7 +402,7 @@ impl SimRing {
         &self,
         through: usize,
         commands: Vec<ReadCommand>,
-        sought: Option<Arc<WantedRows>>,
+        wanted_rows: Option<Arc<WantedRows>>,
         level: Consistency,
     ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
         let node = Arc::clone(self.node(through));
@@ -431,7 +431,7 @@ impl SimRing {
             }
             Ok(rows)
         };
-        let request = ReadRequest { sought, ..ReadRequest::of(commands) };
+        let request = ReadRequest { wanted_rows, ..ReadRequest::of(commands) };
         node.read(request, level, &ReadFigures::default(), build).await
     }
 

@@ -147,7 +147,8 @@ impl<C: ExplainCoordinator> Coordinator for RecordingCoordinator<'_, C> {
     {
         let serial = request.serial;
         if !self.analyze && matches!(request.command.range, PartitionRange::Key(_)) {
-            self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial, sought: None }).await?;
+            self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial, wanted_rows: None })
+                .await?;
         }
         let mut condition = RecordedCondition { applied: None, update: None, serial, micros: 0 };
         if self.analyze {

@@ -309,7 +309,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
-        let read_options = ReadOptions { consistency, sought: input.sought() };
+        let read_options = ReadOptions { consistency, wanted_rows: input.wanted_rows() };
         let input = Arc::clone(&input);
         let of_read = Arc::clone(&input);
         let is_collecting = slow_calls::is_collecting();

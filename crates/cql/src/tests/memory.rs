@@ -38,7 +38,7 @@ pub(super) struct Memory {
     /// The latest second at which data with a TTL may end.
     pub latest_expiration: Cell<u32>,
     /// The rows that the last read looked for among those of its commands.
-    pub sought: RefCell<Option<Arc<WantedRows>>>,
+    pub wanted_rows: RefCell<Option<Arc<WantedRows>>>,
     /// Lines about large batches, each with whether the batch was refused.
     pub large_batches: RefCell<Vec<(String, bool)>>,
 }
@@ -65,7 +65,7 @@ impl Memory {
             writes: RefCell::default(),
             clock: Cell::new(1_700_000_000_000_000),
             latest_expiration: Cell::new(EXPIRATION_MAX),
-            sought: RefCell::default(),
+            wanted_rows: RefCell::default(),
             large_batches: RefCell::default(),
         }
     }
@@ -251,7 +251,7 @@ impl Coordinator for Memory {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
-        self.sought.borrow_mut().clone_from(&options.sought);
+        self.wanted_rows.borrow_mut().clone_from(&options.wanted_rows);
         let partitions: Vec<_> = commands.iter().flat_map(|command| self.partitions(command)).collect();
         let ready = || Ready { partitions: partitions.clone().into_iter(), rows: Vec::new().into_iter() };
         // once as if it had to be given up, then from scratch

@@ -82,7 +82,7 @@ impl DistributedRead<'_> {
             let Some(place) = wanted.position(|asked| !asked.part.contacts.is_planned) else { return Ok(()) };
             let rest = &parts[next + place];
             let planned = self.node.plan_rest(&rest.part.command, self.level, count - place)?;
-            let planned = rest.planned_as(planned, self.sought.as_deref());
+            let planned = rest.planned_as(planned, self.wanted_rows.as_deref());
             parts.splice(next + place..=next + place, planned);
         }
     }

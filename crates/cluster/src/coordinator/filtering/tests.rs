@@ -54,8 +54,8 @@ fn left(names: &str, replicas: usize) -> Option<String> {
         let column = command.table.column_by_name(name).expect("a column").id;
         Expression::Simple { column, operator: Operator::Eq, value: vec![0; 4].into() }
     };
-    let sought = WantedRows { expressions: names.split(' ').map(expression).collect(), rows: 3 };
-    let filtering = Filtering::of(&command, &sought, replicas)?;
+    let wanted_rows = WantedRows { expressions: names.split(' ').map(expression).collect(), rows: 3 };
+    let filtering = Filtering::of(&command, &wanted_rows, replicas)?;
     let name = |expression: &Expression| {
         let column = expression.column().and_then(|id| command.table.column(id));
         column.map(|column| column.name.clone()).unwrap_or_default()

@@ -26,7 +26,7 @@ fn three(seed: u64) -> SimRing {
 }
 
 /// `v = wanted`, and how many rows are wanted.
-fn sought(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<WantedRows> {
+fn wanted_rows(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<WantedRows> {
     let column = command.table.column_by_name("v").expect("a column of t").id;
     let value = wanted.to_be_bytes().to_vec().into();
     Arc::new(WantedRows { expressions: vec![Expression::Simple { column, operator: Operator::Eq, value }], rows })
@@ -34,8 +34,8 @@ fn sought(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<WantedRows> {
 
 /// The rows with a value that a search at a level finds.
 fn find(ring: &SimRing, command: ReadCommand, wanted: i32, rows: u32, level: Consistency) -> Vec<(i32, i32, i32)> {
-    let sought = sought(&command, wanted, rows);
-    let found = ring.search(0, vec![command], Some(sought), level).expect("answered");
+    let wanted_rows = wanted_rows(&command, wanted, rows);
+    let found = ring.search(0, vec![command], Some(wanted_rows), level).expect("answered");
     found.into_iter().filter(|(_, _, v)| *v == wanted).collect()
 }
 
@@ -84,7 +84,8 @@ fn one_replica_leaves_out_other_rows() {
         ring.write(0, vec![ring.row("one", k, 1, k % 4, 10)], Consistency::One).expect("written");
     }
     let all = ring.select("one", PartitionRange::all());
-    let given = ring.search(0, vec![all.clone()], Some(sought(&all, 3, u32::MAX)), Consistency::One).expect("answered");
+    let given =
+        ring.search(0, vec![all.clone()], Some(wanted_rows(&all, 3, u32::MAX)), Consistency::One).expect("answered");
     let of_others = given.iter().filter(|(k, ..)| ring.stored(1, "one", *k).len() == 1);
     assert!(of_others.clone().count() > 0 && of_others.clone().all(|(_, _, v)| *v == 3), "{given:?}");
     assert_eq!(find(&ring, all, 3, u32::MAX, Consistency::One).len(), 5);
@@ -165,7 +166,7 @@ fn the_rows_that_are_held_are_bounded() {
     }
     let command = ring.select_key("ks", 1);
     ring.node(0).set_protection(ProtectionLimits { warn: 2, fail: 29 });
-    let refused = ring.search(0, vec![command.clone()], Some(sought(&command, 7, 100)), Consistency::All);
+    let refused = ring.search(0, vec![command.clone()], Some(wanted_rows(&command, 7, 100)), Consistency::All);
     match refused {
         Err(FailedRead::Overloaded(sentence)) => assert!(sentence.contains("over 29 rows"), "{sentence}"),
         other => panic!("too many rows are refused, not {other:?}"),
@@ -185,15 +186,15 @@ fn the_bytes_that_are_read_again_are_bounded() {
     let (messenger, warnings) = (node.messenger().expect("joined"), Warnings::default());
     let distributed_read = DistributedRead::new(node, messenger, level, Duration::from_secs(1_000), &warnings, None);
     // the bytes that are held behind the first answers to a part that had some before
-    let fetch = |sought: Option<&WantedRows>, before: usize| {
+    let fetch = |wanted_rows: Option<&WantedRows>, before: usize| {
         let parts = node.plan_parts_if_distributed(std::slice::from_ref(&command), level).expect("all are up");
         let parts = parts.into_iter().flatten();
-        let mut parts: Vec<PartRead> = parts.map(|part| PartRead::new(part, sought)).collect();
+        let mut parts: Vec<PartRead> = parts.map(|part| PartRead::new(part, wanted_rows)).collect();
         parts[0].size = before;
         let (mut window, mut taken) = (1, None);
         ring.world.block_on(distributed_read.fetch::<ReadError>(&mut parts, Missing::Part(0), &mut window, &mut taken))
     };
-    let looked_for = sought(&command, 7, 100);
+    let looked_for = wanted_rows(&command, 7, 100);
     let size = fetch(Some(looked_for.as_ref()), 0).expect("all answer");
     assert!(size > fetch(None, 0).expect("all answer"), "each replica was asked for the rows again");
     let rest = READING_SIZE_MAX - size;
@@ -223,10 +224,10 @@ fn rows_of_many_partitions_do_not_add_up() {
 fn portions_that_are_protected_do_not_grow() {
     let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
     let contact = |port: u16| Contact { address: SocketAddr::from(([127, 0, 0, 1], port)), is_local: false };
-    for (sought, expected) in [(Some(sought(&command, 7, u32::MAX)), 5_000), (None, 40_000)] {
+    for (wanted_rows, expected) in [(Some(wanted_rows(&command, 7, u32::MAX)), 5_000), (None, 40_000)] {
         let asked = vec![contact(1), contact(2)];
         let contacts = Contacts { asked, spare: Vec::new(), shortage: None, is_planned: true };
-        let mut asked = PartRead::new(Part { command: command.clone(), contacts }, sought.as_deref());
+        let mut asked = PartRead::new(Part { command: command.clone(), contacts }, wanted_rows.as_deref());
         (0..3).for_each(|_| asked.grow());
         assert_eq!(asked.first().limits.rows, expected);
     }

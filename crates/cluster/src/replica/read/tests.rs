@@ -71,7 +71,7 @@ impl Fixture {
         let request = ReadRequest {
             commands: vec![ReadCommand::whole(&table, PartitionRange::Key(key))],
             trace: None,
-            sought: None,
+            wanted_rows: None,
             open: Some(Arc::new(open)),
             results: None,
             measures: false,

@@ -87,7 +87,7 @@ pub(crate) async fn read<C: Coordinator>(
     let table = Arc::clone(&plan.table);
     let limits =
         TombstoneLimits { failure: options.limits.tombstone_failure, each_partition: true, ..TombstoneLimits::NONE };
-    let read_options = ReadOptions { consistency: options.consistency, sought: None };
+    let read_options = ReadOptions { consistency: options.consistency, wanted_rows: None };
     let build = move |stream: &mut dyn rows::PartitionStream| {
         let mut live = LiveRows::new(stream, Arc::clone(&table), now, limits);
         let mut found = ExistingRows::default();

@@ -96,7 +96,7 @@ impl PageInput {
 
     /// The rows that are looked for, for nodes that may be asked for no others. None: every row
     /// that is read is wanted.
-    pub fn sought(&self) -> Option<Arc<WantedRows>> {
+    pub fn wanted_rows(&self) -> Option<Arc<WantedRows>> {
         let filters = || self.partition_filters.iter().chain(&self.row_filters);
         // an order by nearness has the index for it searched
         let is_search = !self.indexes.is_empty() && self.ann_ordering.is_none();

@@ -9,10 +9,10 @@ use crate::result::CqlResult;
 /// The columns of the conditions that replicas are told for a statement; None: no conditions.
 fn told(node: &Memory, text: &str) -> Option<String> {
     run(node, text, &[], &QueryOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let sought = node.sought.borrow().clone()?;
+    let wanted_rows = node.wanted_rows.borrow().clone()?;
     let schema = node.schema();
     let table = schema.table(KEYSPACE, "t").expect("it was made");
-    let columns = sought.expressions.iter().filter_map(|expression| table.column(expression.column()?));
+    let columns = wanted_rows.expressions.iter().filter_map(|expression| table.column(expression.column()?));
     Some(columns.map(|column| column.name.as_str()).collect::<Vec<_>>().join(" "))
 }
 
@@ -30,7 +30,11 @@ fn parentheses_around_one_column_change_nothing() {
     for condition in ["d IN (1, 3)", "(d) IN ((1), (3))"] {
         let found = go(&format!("SELECT d FROM t WHERE k = 1 AND {condition} ALLOW FILTERING"));
         assert!(matches!(&found, CqlResult::Rows(rows) if rows.row_count == 2), "{condition}: {found:?}");
-        assert_eq!(node.sought.borrow().as_ref().map(|sought| sought.expressions.len()), Some(1), "{condition}");
+        assert_eq!(
+            node.wanted_rows.borrow().as_ref().map(|wanted_rows| wanted_rows.expressions.len()),
+            Some(1),
+            "{condition}"
+        );
     }
 }
 
