@@ -93,24 +93,27 @@ def test_what_the_driver_exports_can_be_made_again(known, session, keyspace):
     session.execute(f"DROP KEYSPACE {other}")
 
 
-def test_changes_reach_the_driver(known, session, keyspace):
-    """Events of functions, aggregates and views: the metadata follows without being asked to."""
-    metadata = session.cluster.metadata.keyspaces
+def test_changes_reach_the_driver(known, contact, session, keyspace):
+    """The metadata follows changes of functions, aggregates and views without being asked to: that of the driver that sent the statement by its
+    answer, that of another one by events."""
     statements = [
-        (f"CREATE FUNCTION {keyspace}.late (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'", lambda: "late(int)" in metadata[keyspace].functions),
-        (f"CREATE AGGREGATE {keyspace}.later (int) SFUNC plus STYPE int", lambda: "later(int)" in metadata[keyspace].aggregates),
-        (f"ALTER MATERIALIZED VIEW {keyspace}.by_v WITH comment = 'changed'", lambda: metadata[keyspace].views["by_v"].options["comment"] == "changed"),
-        (f"DROP AGGREGATE {keyspace}.later (int)", lambda: "later(int)" not in metadata[keyspace].aggregates),
-        (f"DROP FUNCTION {keyspace}.late", lambda: "late(int)" not in metadata[keyspace].functions),
-        (f"DROP INDEX {keyspace}.by_w", lambda: "by_w" not in metadata[keyspace].tables["t"].indexes),
-        (f"DROP MATERIALIZED VIEW {keyspace}.by_v", lambda: "by_v" not in metadata[keyspace].views),
+        (f"CREATE FUNCTION {keyspace}.late (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'", lambda found: "late(int)" in found.functions),
+        (f"CREATE AGGREGATE {keyspace}.later (int) SFUNC plus STYPE int", lambda found: "later(int)" in found.aggregates),
+        (f"ALTER MATERIALIZED VIEW {keyspace}.by_v WITH comment = 'changed'", lambda found: found.views["by_v"].options["comment"] == "changed"),
+        (f"DROP AGGREGATE {keyspace}.later (int)", lambda found: "later(int)" not in found.aggregates),
+        (f"DROP FUNCTION {keyspace}.late", lambda found: "late(int)" not in found.functions),
+        (f"DROP INDEX {keyspace}.by_w", lambda found: "by_w" not in found.tables["t"].indexes),
+        (f"DROP MATERIALIZED VIEW {keyspace}.by_v", lambda found: "by_v" not in found.views),
     ]  # fmt: skip
-    for statement, seen in statements:
-        session.execute(statement)
-        until = time.monotonic() + 10
-        while not seen() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert seen(), statement
+    with contact.cluster(schema_event_refresh_window=0) as watcher:
+        watcher.connect()
+        for statement, seen in statements:
+            session.execute(statement)
+            for metadata in (session.cluster.metadata, watcher.metadata):
+                until = time.monotonic() + 10
+                while not seen(metadata.keyspaces[keyspace]) and time.monotonic() < until:
+                    time.sleep(0.05)
+                assert seen(metadata.keyspaces[keyspace]), statement
 
 
 def warnings_of(session, statement):
