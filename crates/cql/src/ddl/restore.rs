@@ -21,6 +21,7 @@ use types::ident::maybe_quote;
 
 use super::{ChangedSchema, DdlContext, Switches, apply, keyspace_of, properties, refused};
 use crate::ast::{CreateIndex, CreateView, IndexTarget, IndexTargetKind, QualifiedName, Selectable, Statement};
+use crate::coordinator::LEGACY_INDEX;
 use crate::error::CqlError;
 use crate::lexer::{Kind, Lexer};
 
@@ -62,7 +63,7 @@ pub fn restore(text: &str, restoring: &RestoreOptions<'_>, schema: Schema) -> Re
             new_table_id: TableId([0; 16]),
             datacenters: BTreeMap::new(),
             moving: Vec::new(),
-            default_index: Some(crate::coordinator::LEGACY_INDEX.to_owned()),
+            default_index: Some(LEGACY_INDEX.to_owned()),
             default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
             restoring: true,
             switches: Switches::default(),
@@ -211,12 +212,14 @@ pub struct SchemaStatement {
 /// The statements of a text that make types, tables, indexes and views, or alter tables, as a
 /// client sends them. Comments are no statements: a table that CQL cannot create is printed in a
 /// comment, and left out. Other statements are left out too, as are functions, triggers and data.
-/// Names without a keyspace are of `keyspace`.
+/// Names without a keyspace are of `keyspace`. The kind of an index that has no class is named,
+/// because the nodes that get the statements may have another default (`default_secondary_index`).
 pub fn schema_statements(text: &str, keyspace: &str) -> Result<Vec<SchemaStatement>, CqlError> {
     let mut schema_statements = Vec::new();
     for text in statements(text)? {
         let parsed = crate::parse(text)
             .map_err(|error| CqlError::Syntax(format!("{}…: {}", first_words(text), CqlError::from(error))))?;
+        let mut sent = text.trim().to_owned();
         let of =
             |name: &QualifiedName<'_>| (name.keyspace().unwrap_or(keyspace).to_owned(), name.name.as_str().to_owned());
         let (object, is_alteration) = match &parsed.statement {
@@ -225,12 +228,16 @@ pub fn schema_statements(text: &str, keyspace: &str) -> Result<Vec<SchemaStateme
             Statement::AlterTable(alter) => (named(Object::Table, of(&alter.name)), true),
             Statement::CreateIndex(create) => {
                 let (keyspace, table) = of(&create.table);
+                if !create.custom && create.using.is_none() && create.properties.is_empty() {
+                    // a line of its own: the statement may end with a comment
+                    sent += &format!("\nUSING '{LEGACY_INDEX}'");
+                }
                 (Object::Index(keyspace, index_name(create, &table)), false)
             }
             Statement::CreateView(create) => (named(Object::View, of(&create.name)), false),
             _ => continue,
         };
-        schema_statements.push(SchemaStatement { text: text.trim().to_owned(), object, is_alteration });
+        schema_statements.push(SchemaStatement { text: sent, object, is_alteration });
     }
     Ok(schema_statements)
 }
@@ -278,7 +285,8 @@ fn with_index(create: &CreateIndex<'_>, name: &(String, String), schema: &Schema
     let targets: Vec<String> = create.targets.iter().map(|target| target_text(target, table)).collect();
     let mut options = BTreeMap::from([("target".to_owned(), targets.join(", "))]);
     let mut kind = if table.is_compact() { IndexKind::Keys } else { IndexKind::Composites };
-    if let Some(class) = create.using.as_deref().filter(|_| create.custom || create.using.is_some()) {
+    let is_legacy = |class: &str| !create.custom && class.eq_ignore_ascii_case(LEGACY_INDEX);
+    if let Some(class) = create.using.as_deref().filter(|class| !is_legacy(class)) {
         kind = IndexKind::Custom;
         options.insert("class_name".to_owned(), class.to_owned());
     }
@@ -445,11 +453,21 @@ mod tests {
         assert_eq!(again.table("ks", "t").unwrap().dropped["gone"].dropped_time, 5);
     }
 
+    /// The nodes that get the statements may make another kind where none is named, or refuse.
+    #[test]
+    fn indexes_are_made_again_as_what_they_were() {
+        let text = "CREATE INDEX ON t (v) -- by value\n; CREATE INDEX s ON t (v) USING 'sai';";
+        let texts: Vec<String> = schema_statements(text, "ks").unwrap().into_iter().map(|made| made.text).collect();
+        let legacy = "CREATE INDEX ON t (v) -- by value\nUSING 'legacy_local_table'";
+        assert_eq!(texts, [legacy, "CREATE INDEX s ON t (v) USING 'sai'"]);
+        assert!(crate::parse(legacy).is_ok());
+    }
+
     #[test]
     fn indexes_views_and_types_are_kept_as_definitions() {
         let text = "CREATE TYPE pt (x int, y int); CREATE TABLE t (k int, c int, p frozen<pt>, m map<int, text>, PRIMARY KEY (k, c)) \
-             WITH ID = 54b6634c-2fb5-5635-b880-86461e077c63; CREATE INDEX i ON t (keys(m)); CREATE INDEX ON t (c); CREATE CUSTOM INDEX s \
-             ON t (p) USING 'StorageAttachedIndex' WITH OPTIONS = {'a': 'b'}; CREATE MATERIALIZED VIEW v AS SELECT c, k, p FROM t \
+             WITH ID = 54b6634c-2fb5-5635-b880-86461e077c63; CREATE INDEX i ON t (keys(m)); CREATE INDEX ON t (c) \
+             USING 'legacy_local_table'; CREATE CUSTOM INDEX s ON t (p) USING 'StorageAttachedIndex' WITH OPTIONS = {'a': 'b'}; CREATE MATERIALIZED VIEW v AS SELECT c, k, p FROM t \
              WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k) WITH CLUSTERING ORDER BY (k DESC); CREATE FUNCTION \
              f(a int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE java AS $$ return a; $$;";
         let restored = restored(text);
