@@ -131,3 +131,26 @@ impl ViewFilter for ViewWhere {
         self.hold(&self.of_rows, key, &view)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::TableId;
+
+    use super::*;
+    use crate::ddl::restore::{RestoreOptions, restore};
+
+    /// The keys of IN are made in the order of their values, which is not that of their tokens.
+    #[test]
+    fn the_keys_of_in_are_selected_and_no_others() {
+        let text = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+            CREATE TABLE ks.t (k int PRIMARY KEY, v int);";
+        let restoring = RestoreOptions { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+        let schema = Arc::new(restore(text, &restoring, Schema::default()).expect("statements").schema);
+        let base = schema.table("ks", "t").expect("it was made");
+        let clause = crate::parse::where_clause("k IN (1, 2, 3, 4, 5, 6) AND v IS NOT NULL").expect("a condition");
+        let condition = of_view(&schema, base, &clause).expect("of the table");
+        let selects = |k: &i32| condition.selects(&base.decorate(Bytes::copy_from_slice(&k.to_be_bytes())), &[]);
+        let selected: Vec<i32> = (0..10).filter(selects).collect();
+        assert_eq!(selected, [1, 2, 3, 4, 5, 6]);
+    }
+}
