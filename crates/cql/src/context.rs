@@ -26,6 +26,12 @@ pub(crate) use json_objects::{JsonColumnValue, JsonColumnValues, JsonObjects};
 /// statement of some megabytes would take hundreds of gigabytes otherwise.
 const LEFT_OUT_MAX: usize = if cfg!(test) { 16 << 20 } else { 64 << 20 };
 
+/// The most bytes that the values of JSON objects have together: of those in the text of a
+/// statement or batch, and of one that is bound. The value of a user type has four bytes for each
+/// field that its text leaves out, so that an object of a megabyte could stand for gigabytes in the
+/// columns of a table.
+pub(crate) const JSON_SIZE_MAX: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
+
 /// The place a value is given to: its type, and the name that error messages and bind variables
 /// show.
 #[derive(Clone, Debug)]
@@ -71,6 +77,8 @@ pub(crate) struct PrepareContext<'a> {
     pub fields: FieldCache,
     /// Bytes that fields of user types take which its literals leave out.
     left_out: usize,
+    /// Bytes that the values of its JSON objects may still have ([`JSON_SIZE_MAX`]).
+    pub json_room: usize,
     /// The user-defined functions that the statement calls.
     pub used: Vec<Arc<Function>>,
 }
@@ -91,6 +99,7 @@ impl<'a> PrepareContext<'a> {
             calls: CallCache::default(),
             fields: FieldCache::default(),
             left_out: 0,
+            json_room: JSON_SIZE_MAX,
             used: Vec::new(),
         }
     }

@@ -227,3 +227,24 @@ fn fields_that_literals_leave_out_have_a_bound() {
         assert!(refused.ends_with("leave out fields that take more than 16 MiB together"), "{refused}");
     }
 }
+
+/// Each column of an object, and each object of a batch, may have a value of some megabytes.
+#[test]
+fn values_of_json_objects_have_a_bound_together() {
+    let node = Memory::new();
+    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
+    let create = format!("CREATE TYPE wide ({})", fields.join(", "));
+    rows_of(&node, &[&create, "CREATE TABLE t (k int PRIMARY KEY, a list<frozen<wide>>, b list<frozen<wide>>)"]);
+    let insert = |columns: &[&str], count: usize| {
+        let objects = vec!["{}"; count].join(", ");
+        let values: String = columns.iter().map(|column| format!(", \"{column}\": [{objects}]")).collect();
+        format!("INSERT INTO t JSON '{{\"k\": 1{values}}}'")
+    };
+    let batch = format!("BEGIN BATCH {0}; {0}; APPLY BATCH", insert(&["a"], 20));
+    assert!(run(&node, &insert(&["a", "b"], 2), &[], &QueryOptions::default()).is_ok());
+    for too_large in [insert(&["a", "b"], 20), batch] {
+        let refused = run(&node, &too_large, &[], &QueryOptions::default());
+        let refused = refused.map(|_| ()).expect_err("4.8 MB").to_string();
+        assert!(refused.ends_with("would be larger than 4 MiB together"), "{refused:.200}");
+    }
+}
