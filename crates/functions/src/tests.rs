@@ -234,7 +234,7 @@ fn bodies_have_the_results_of_java() {
             "ByteBuffer b = ByteBuffer.allocate(a); b.position(2); b.mark(); b.position(5); b.reset(); return b.position();",
             "2",
         ),
-        ("a int", &["1"], "int", "return new BigDecimal(\"1E-70000\").toPlainString().length();", "70002"),
+        ("a int", &["1"], "int", "return new java.math.BigDecimal(\"1E-70000\").toPlainString().length();", "70002"),
         // a mark beyond the limit is none
         (
             "a int",
