@@ -91,7 +91,8 @@ pub(crate) struct ModificationPlan {
     pub views: Vec<Arc<TableMetadata>>,
 }
 
-/// What the statements of a request have written so far because one statement names several rows.
+/// How much the statements of a request have written so far because one statement names several
+/// rows.
 #[derive(Default)]
 pub(crate) struct Written {
     /// Rows of the present statement, static rows included.

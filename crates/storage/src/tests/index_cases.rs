@@ -607,6 +607,8 @@ fn a_note_about_no_index_is_taken_away_at_a_start() {
     let Node { sim, engine } = node;
     drop(engine);
     sim.kill();
+    // the note has a timestamp of the time before
+    sim.advance(Duration::from_secs(1));
     let noted = built::stored(&open(&sim)).expect("a sound disk");
     assert_eq!(noted.into_iter().map(|(_, name)| name).collect::<Vec<_>>(), ["by"]);
 }
