@@ -417,10 +417,12 @@ fn parse_parts<T>(
     while !rest.starts_with(close) {
         parts.push(part(rest)?);
         *rest = rest.trim_start();
-        *rest = match rest.strip_prefix(',') {
-            Some(after) => after.trim_start(),
-            None => rest,
-        };
+        match rest.strip_prefix(',') {
+            Some(after) => *rest = after.trim_start(),
+            // a text that ends here would have empty parts without end
+            None if !rest.starts_with(close) => return None,
+            None => {}
+        }
     }
     *rest = rest.strip_prefix(close)?;
     Some(parts)
@@ -444,6 +446,16 @@ mod tests {
         for (ty, value) in [(CqlType::Udt(Arc::new(udt), false), of_fields), (vector, of_ints), (list, of_vectors)] {
             let text = literal::to_text(&ty, &value);
             assert_eq!(parse_literal(&ty, &text), Some(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_that_are_cut_off_are_none() {
+        let text = Arc::new(CqlType::Text);
+        let list = CqlType::List { element: Arc::clone(&text), frozen: true };
+        let map = CqlType::Map { key: Arc::clone(&text), value: text, frozen: true };
+        for (ty, text) in [(&list, "['a'"), (&list, "['a',"), (&list, "["), (&map, "{'a': 'b'"), (&list, "['a' 'b']")] {
+            assert_eq!(parse_literal(ty, text), None, "{text}");
         }
     }
 
