@@ -4,7 +4,7 @@
 
 mod calls;
 mod fields;
-mod json_objects;
+mod made_values;
 
 use std::sync::Arc;
 
@@ -19,18 +19,12 @@ use crate::sources::Sources;
 use crate::values::BoundValue;
 pub(crate) use calls::{CallCache, CallResolution};
 use fields::FieldCache;
-pub(crate) use json_objects::{JsonColumnValue, JsonColumnValues, JsonObjects};
+pub(crate) use made_values::{JsonColumnValue, JsonColumnValues, MADE_SIZE_MAX, MadeValues, take_made};
 
 /// The most bytes that the fields take which the literals of user types in a statement leave out.
 /// A type may have tens of thousands of fields, of which each literal has to name but one: a
 /// statement of some megabytes would take hundreds of gigabytes otherwise.
 const LEFT_OUT_MAX: usize = if cfg!(test) { 16 << 20 } else { 64 << 20 };
-
-/// The most bytes that the values of JSON objects have together: of those in the text of a
-/// statement or batch, and of one that is bound. The value of a user type has four bytes for each
-/// field that its text leaves out, so that an object of a megabyte could stand for gigabytes in the
-/// columns of a table.
-pub(crate) const JSON_SIZE_MAX: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 /// The place a value is given to: its type, and the name that error messages and bind variables
 /// show.
@@ -77,8 +71,9 @@ pub(crate) struct PrepareContext<'a> {
     pub fields: FieldCache,
     /// Bytes that fields of user types take which its literals leave out.
     left_out: usize,
-    /// Bytes that the values of its JSON objects may still have ([`JSON_SIZE_MAX`]).
-    pub json_room: usize,
+    /// Bytes that the values may still have which its JSON objects and calls make
+    /// ([`MADE_SIZE_MAX`]).
+    pub made_room: usize,
     /// The user-defined functions that the statement calls.
     pub used: Vec<Arc<Function>>,
 }
@@ -99,7 +94,7 @@ impl<'a> PrepareContext<'a> {
             calls: CallCache::default(),
             fields: FieldCache::default(),
             left_out: 0,
-            json_room: JSON_SIZE_MAX,
+            made_room: MADE_SIZE_MAX,
             used: Vec::new(),
         }
     }
@@ -121,6 +116,12 @@ impl<'a> PrepareContext<'a> {
             "The values of user types in the statement leave out fields that take more than {} MiB together",
             LEFT_OUT_MAX >> 20
         )))
+    }
+
+    /// Bytes of what the plan of the statement holds beyond its text: fields that its literals
+    /// leave out, and values that its JSON objects and calls have made.
+    pub fn made_size(&self) -> usize {
+        self.left_out.saturating_add(MADE_SIZE_MAX - self.made_room)
     }
 
     /// The keyspace and table in which function names are resolved.
@@ -214,8 +215,8 @@ pub(crate) struct Bindings<'a> {
     pub values: &'a [BoundValue],
     /// Clocks and ids.
     pub sources: &'a dyn Sources,
-    /// The JSON object among the values, once it was parsed.
-    pub json: &'a JsonObjects,
+    /// What was made of the values so far.
+    pub made: &'a MadeValues,
 }
 
 impl Bindings<'_> {

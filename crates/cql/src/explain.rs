@@ -18,7 +18,7 @@ mod recording;
 mod sources;
 mod writes;
 
-use crate::context::{Bindings, JsonObjects};
+use crate::context::{Bindings, MadeValues};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::prepare::{ExplainPlan, Plan};
@@ -42,7 +42,7 @@ pub(crate) async fn execute<C: ExplainCoordinator>(
     let micros = coordinator.monotonic_micros().saturating_sub(begun);
     let recording = recorder.into_recording();
     let execution = Execution { recording: &recording, answer: &answer, options, analyze: plan.analyze, micros };
-    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
+    let bindings = Bindings { values, sources: coordinator, made: &MadeValues::default() };
     let mut lines = Lines::default();
     match &plan.plan {
         Plan::Select(plan) => {

@@ -55,7 +55,7 @@ pub use explain::ExplainCoordinator;
 pub use obfuscate::{obfuscate, obfuscate_syntax_error};
 pub use options::{ClientState, Limits, QueryOptions};
 pub use parse::{SyntaxError, parse};
-pub use prepare::{PreparedStatement, prepare};
+pub use prepare::{BatchRoom, PreparedStatement, prepare};
 pub use restrictions::view_filter;
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,

@@ -12,7 +12,7 @@ use md5::{Digest, Md5};
 use schema::{Schema, TableMetadata};
 
 use crate::ast::{Modification, Statement};
-use crate::context::PrepareContext;
+use crate::context::{MADE_SIZE_MAX, PrepareContext, take_made};
 use crate::error::CqlError;
 use crate::functions::Function;
 use crate::parse::parse;
@@ -41,9 +41,30 @@ pub struct PreparedStatement {
     pub partition_key_bind_indexes: Arc<[u16]>,
     /// The columns of the result; empty for statements without rows.
     pub result_metadata: Arc<ResultMetadata>,
+    /// Bytes of what the plan holds beyond the text: the fields that the text leaves out of user
+    /// types, and the values that its JSON objects and calls have made.
+    pub made_size: usize,
     /// The user-defined functions that the statement calls.
     pub(crate) functions: Vec<Arc<Function>>,
     pub(crate) plan: Plan,
+}
+
+/// How many bytes the plans of the texts of a BATCH message may still hold beyond these texts. All
+/// of them are held until the message is executed.
+#[derive(Debug)]
+pub struct BatchRoom(usize);
+
+impl Default for BatchRoom {
+    fn default() -> Self {
+        Self(MADE_SIZE_MAX)
+    }
+}
+
+impl BatchRoom {
+    /// Counts a plan, or refuses it.
+    pub fn take(&mut self, prepared: &PreparedStatement) -> Result<(), CqlError> {
+        take_made(&mut self.0, prepared.made_size)
+    }
 }
 
 /// The plan of a statement: which part of the crate executes it, and with which precomputed values.
@@ -136,7 +157,7 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
     };
     let qualified = is_qualified(&parsed.statement);
     let partition_key_bind_indexes = key_columns(&plan).map(|count| context.key_markers(count)).unwrap_or_default();
-    let functions = std::mem::take(&mut context.used);
+    let (functions, made_size) = (std::mem::take(&mut context.used), context.made_size());
     let bind_variables = context.into_bind_variables()?;
     let is_variable = |index: &u16| usize::from(*index) < bind_variables.len();
     assert!(partition_key_bind_indexes.iter().all(is_variable), "the routing key is made of bind variables");
@@ -147,6 +168,7 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
         bind_variables,
         partition_key_bind_indexes,
         result_metadata,
+        made_size,
         plan,
         functions,
     })

@@ -92,7 +92,7 @@ impl Term {
                 scalar::validate(ty, bytes)?;
                 Ok(BoundValue::Bytes(values::as_stored(ty, bytes)?))
             }
-            Self::Composite(composite) => composite.eval(bindings),
+            Self::Composite(composite) => bindings.made.counted(composite.eval(bindings)?),
             Self::Json(column) => column.eval(bindings),
             Self::Call { function, arguments } => {
                 let mut values = Values::new();
@@ -109,7 +109,7 @@ impl Term {
                     });
                 }
                 let value = function.evaluate(&values, bindings.sources)?;
-                Ok(value.map_or(BoundValue::Null, BoundValue::Bytes))
+                bindings.made.counted(value.map_or(BoundValue::Null, BoundValue::Bytes))
             }
         }
     }

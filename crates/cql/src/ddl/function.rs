@@ -21,7 +21,7 @@ use super::{
     keyspace_of, type_name,
 };
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
-use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
+use crate::context::{Bindings, MadeValues, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::functions::USER_FUNCTIONS_DISABLED;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
@@ -351,7 +351,7 @@ fn initial_condition(
     let mut context = PrepareContext::new(&schema, &[]);
     context.keyspace = Arc::from(keyspace.name.as_str());
     let prepared = terms::prepare(&mut context, term, &Receiver::new("(dummy)", state_type.clone()))?;
-    let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() })? {
+    let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources, made: &MadeValues::default() })? {
         BoundValue::Bytes(bytes) => Some(bytes),
         BoundValue::Null | BoundValue::Unset => None,
     };

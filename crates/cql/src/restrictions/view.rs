@@ -15,7 +15,7 @@ use types::DecoratedKey;
 use super::filter::BoundFilter;
 use super::{StatementKind, prepare};
 use crate::ast::{Relation, WhereClause};
-use crate::context::{Bindings, JsonObjects, PrepareContext, find_column};
+use crate::context::{Bindings, MadeValues, PrepareContext, find_column};
 use crate::error::CqlError;
 use crate::keys;
 use crate::selection::RowView;
@@ -73,7 +73,7 @@ pub(crate) fn of_view(
     if let Some(why) = restrictions.refused {
         return Err(CqlError::invalid(why));
     }
-    let bindings = Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() };
+    let bindings = Bindings { values: &[], sources: &NoSources, made: &MadeValues::default() };
     let keys = match restrictions.names_keys() {
         true => {
             let mut keys = restrictions.keys(&table, &bindings)?;

@@ -18,7 +18,7 @@ use super::modification::{
     prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, Modification};
-use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
+use crate::context::{Bindings, MadeValues, PrepareContext, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
@@ -127,7 +127,7 @@ pub(crate) async fn execute<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
+    let bindings = Bindings { values, sources: coordinator, made: &MadeValues::default() };
     let mut timestamp = default_timestamp(options, coordinator);
     if let Some(term) = &plan.timestamp {
         timestamp = match term.eval(&bindings)? {
@@ -161,8 +161,10 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let mut named_by_in = 0;
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
+    let made = MadeValues::default();
     for (at, (plan, values)) in statements.iter().enumerate() {
-        let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
+        made.begin_statement();
+        let bindings = Bindings { values, sources: coordinator, made: &made };
         let existing = if plan.requires_read {
             let read = read_existing(plan, &bindings, options, now, coordinator).await;
             read.map_err(|error| match error {
@@ -212,7 +214,7 @@ fn first_error<C: Coordinator>(
 ) -> CqlError {
     let of_keys = |(plan, values): &(&ModificationPlan, &[BoundValue])| {
         plan.restrictions
-            .keys(&plan.table, &Bindings { values, sources: coordinator, json: &JsonObjects::default() })
+            .keys(&plan.table, &Bindings { values, sources: coordinator, made: &MadeValues::default() })
             .err()
     };
     rest.iter().find_map(of_keys).unwrap_or(error)

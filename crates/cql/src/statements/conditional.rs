@@ -11,7 +11,7 @@
 mod answer;
 mod request;
 
-use crate::context::{Bindings, JsonObjects};
+use crate::context::{Bindings, MadeValues};
 use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, Coordinator};
 use crate::error::CqlError;
@@ -50,7 +50,7 @@ pub(crate) async fn execute<C: Coordinator>(
     for (plan, values) in statements {
         guard(
             plan,
-            &Bindings { values, sources: coordinator, json: &JsonObjects::default() },
+            &Bindings { values, sources: coordinator, made: &MadeValues::default() },
             options,
             coordinator,
             &mut warnings,

@@ -34,7 +34,7 @@ pub(crate) use operation::Operation;
 use pending_row::PendingRow;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
-use crate::context::{Bindings, JsonObjects};
+use crate::context::{Bindings, MadeValues};
 use crate::coordinator::{Coordinator, EXPIRATION_MAX_CASSANDRA_4, WriteOptions};
 use crate::error::CqlError;
 use crate::guardrails::{QueryGuards, Write};
@@ -739,7 +739,7 @@ async fn write<C: Coordinator>(
     coordinator: &C,
 ) -> Result<Vec<String>, CqlError> {
     check_consistency(options.consistency, [plan])?;
-    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
+    let bindings = Bindings { values, sources: coordinator, made: &MadeValues::default() };
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
     guard(plan, &bindings, options, coordinator, &mut warnings)?;

@@ -24,7 +24,7 @@ pub(crate) use group_by::GroupBy;
 pub(crate) use plan::prepare;
 pub use replica_groups::group_values;
 
-use crate::context::{Bindings, JsonObjects};
+use crate::context::{Bindings, MadeValues};
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::{CqlError, operation_failed};
 use crate::functions::slow_calls;
@@ -269,7 +269,7 @@ pub(crate) async fn execute<C: Coordinator>(
     if options.consistency == Consistency::Any {
         return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
     }
-    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
+    let bindings = Bindings { values, sources: coordinator, made: &MadeValues::default() };
     let guards = options.guardrails.as_ref().map(|guardrails| &guardrails.query);
     let mut answer_warnings = Vec::new();
     if let Some(query) = guards {

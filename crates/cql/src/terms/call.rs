@@ -11,7 +11,7 @@ use types::CqlType;
 
 use super::{Term, TermArgument};
 use crate::ast;
-use crate::context::{Bindings, CallResolution, JsonObjects, PrepareContext, Receiver};
+use crate::context::{Bindings, CallResolution, MadeValues, PrepareContext, Receiver, take_made};
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_type, is_value_compatible};
 use crate::functions::{self, Argument, Function};
@@ -142,20 +142,24 @@ fn prepare_known(
         let name = format!("arg{at}({})", chosen.full_name().to_lowercase());
         arguments.push(super::prepare(context, argument, &Receiver::new(name, ty.clone()))?);
     }
-    Ok(fold(chosen, arguments))
+    fold(context, chosen, arguments)
 }
 
 /// Evaluates a call of a pure function with constant arguments. If that fails the call is kept, so
-/// that the error comes when the statement is executed.
-fn fold(function: Arc<Function>, arguments: Vec<Term>) -> Term {
+/// that the error comes when the statement is executed; a statement whose values take too many
+/// bytes together is refused at once.
+fn fold(context: &mut PrepareContext<'_>, function: Arc<Function>, arguments: Vec<Term>) -> Result<Term, CqlError> {
     let constant = function.is_pure() && arguments.iter().all(Term::is_constant);
     let term = Term::Call { function, arguments };
     if !constant {
-        return term;
+        return Ok(term);
     }
-    match term.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() }) {
-        Ok(BoundValue::Bytes(bytes)) => Term::Constant(Some(bytes)),
+    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources, made: &MadeValues::default() }) {
+        Ok(BoundValue::Bytes(bytes)) => {
+            take_made(&mut context.made_room, bytes.len())?;
+            Term::Constant(Some(bytes))
+        }
         Ok(BoundValue::Null | BoundValue::Unset) => Term::NULL,
         Err(_) => term,
-    }
+    })
 }

@@ -13,7 +13,7 @@ use types::json::{self, Json};
 
 use super::Term;
 use crate::ast::JsonValue;
-use crate::context::{Bindings, JSON_SIZE_MAX, JsonColumnValue, JsonColumnValues, PrepareContext, Receiver};
+use crate::context::{Bindings, JsonColumnValue, JsonColumnValues, PrepareContext, Receiver, take_made};
 use crate::error::CqlError;
 use crate::values::BoundValue;
 
@@ -59,7 +59,7 @@ impl JsonSource {
         let columns = columns.iter().map(|column| (column.name.clone(), column.ty.clone())).collect();
         let columns = JsonColumns { columns, default_unset };
         let object = match value {
-            JsonValue::Literal(text) => Object::Literal(columns.values(text, &mut context.json_room)?),
+            JsonValue::Literal(text) => Object::Literal(columns.values(text, &mut context.made_room)?),
             JsonValue::Bind(marker) => Object::Bound(context.bind(marker, &Receiver::new("[json]", CqlType::Text))),
         };
         Ok(Self { columns: Arc::new(columns), object })
@@ -91,10 +91,9 @@ impl JsonColumn {
             BoundValue::Unset => &[],
             BoundValue::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
         };
-        let values = bindings.json.values(self.index, || {
+        let values = bindings.made.object(self.index, |room| {
             let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
-            let mut room = JSON_SIZE_MAX;
-            self.columns.values(text, &mut room)
+            self.columns.values(text, room)
         })?;
         Ok(match values[self.at].clone() {
             Some(Some(value)) => BoundValue::Bytes(value),
@@ -106,8 +105,8 @@ impl JsonColumn {
 
 impl JsonColumns {
     /// Parses an object. As in Cassandra, a value that is none of its column is told of before
-    /// names that are no columns. `room`: bytes that the values may have ([`JSON_SIZE_MAX`]), from
-    /// which those that they have are taken.
+    /// names that are no columns. `room`: bytes that the values may have, from which those that
+    /// they have are taken.
     fn values(&self, text: &str, room: &mut usize) -> Result<JsonColumnValues, CqlError> {
         let members = match json::parse(text) {
             Ok(Json::Object(members)) => members,
@@ -128,7 +127,7 @@ impl JsonColumns {
         for (name, ty) in &self.columns {
             let value = given(name, ty, members.remove(name).map(|(_, value)| value))?;
             let size = value.as_ref().and_then(Option::as_ref).map_or(0, Bytes::len);
-            *room = room.checked_sub(size).ok_or_else(too_large)?;
+            take_made(room, size)?;
             values.push(value);
         }
         match members.into_iter().min_by_key(|(_, (place, _))| *place) {
@@ -136,11 +135,6 @@ impl JsonColumns {
             None => Ok(values),
         }
     }
-}
-
-fn too_large() -> CqlError {
-    let most = JSON_SIZE_MAX >> 20;
-    CqlError::invalid(format!("The values of the JSON objects would be larger than {most} MiB together"))
 }
 
 /// The value of a column.

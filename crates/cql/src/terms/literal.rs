@@ -9,7 +9,7 @@ use types::{CqlType, UserType};
 
 use super::{Composite, Term, is_assignable, resolve_type};
 use crate::ast;
-use crate::context::{Bindings, JsonObjects, PrepareContext, Receiver};
+use crate::context::{Bindings, MadeValues, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::scalar::{self, type_name};
 use crate::sources::NoSources;
@@ -84,7 +84,7 @@ fn fold(composite: Composite, constant: bool) -> Result<Term, CqlError> {
     if !constant {
         return Ok(term);
     }
-    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() })? {
+    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources, made: &MadeValues::default() })? {
         BoundValue::Bytes(bytes) => Term::Constant(Some(bytes)),
         BoundValue::Null | BoundValue::Unset => Term::NULL,
     })

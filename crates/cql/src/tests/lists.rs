@@ -2,11 +2,19 @@
 //! of values of IN. Where each of them takes time in proportion to the others, these tests take
 //! minutes.
 
-use super::memory::Memory;
-use super::{rows_of, run};
-use crate::options::QueryOptions;
+use bytes::Bytes;
+use types::BatchKind;
+
+use super::memory::{Memory, block_on};
+use super::{KEYSPACE, rows_of, run};
+use crate::coordinator::Coordinator;
+use crate::options::{ClientState, QueryOptions};
+use crate::values::BoundValue;
+use crate::{execute_batch, prepare};
 
 const ELEMENTS: usize = 40_000;
+/// The end of the sentence for a request whose values are too large.
+const TOO_MUCH_MADE: &str = "would be larger than 4 MiB together: it must be divided into smaller requests";
 
 fn joined(element: impl Fn(usize) -> String) -> String {
     (0..ELEMENTS).map(element).collect::<Vec<_>>().join(", ")
@@ -245,6 +253,53 @@ fn values_of_json_objects_have_a_bound_together() {
     for too_large in [insert(&["a", "b"], 20), batch] {
         let refused = run(&node, &too_large, &[], &QueryOptions::default());
         let refused = refused.map(|_| ()).expect_err("4.8 MB").to_string();
-        assert!(refused.ends_with("would be larger than 4 MiB together"), "{refused:.200}");
+        assert!(refused.ends_with(TOO_MUCH_MADE), "{refused:.200}");
     }
+}
+
+/// Of a few bytes that are bound to it, each execution of a statement makes a value of 120 kB or
+/// more, and a batch holds all of them.
+#[test]
+fn values_that_a_request_makes_of_bound_ones_have_a_bound_together() {
+    let node = Memory::new();
+    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
+    let columns: Vec<String> = ["a", "b", "c", "d", "e"].map(|name| format!("{name} list<frozen<wide>>")).into();
+    rows_of(
+        &node,
+        &[
+            &format!("CREATE TYPE wide ({})", fields.join(", ")),
+            &format!("CREATE TABLE t (k int PRIMARY KEY, w frozen<wide>, {})", columns.join(", ")),
+        ],
+    );
+    let batch_of = |text: &str, values: &[BoundValue], count: usize| {
+        let prepared = prepare(text, Some(KEYSPACE), &node.schema()).expect("a statement");
+        let (statements, options) = (vec![(&prepared, values); count], QueryOptions::default());
+        block_on(execute_batch(BatchKind::Unlogged, &statements, &options, &ClientState::default(), &node))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    let bound = |bytes: &[u8]| BoundValue::Bytes(Bytes::copy_from_slice(bytes));
+    let objects = |count: usize| format!("[{}]", vec!["{}"; count].join(", "));
+    let (number, object) =
+        (bound(&7_i32.to_be_bytes()), bound(format!("{{\"k\": 1, \"a\": {}}}", objects(20)).as_bytes()));
+    let keys = (0..40).map(|key| key.to_string()).collect::<Vec<_>>().join(", ");
+    let update = format!("UPDATE t SET w = {{f00001: ?}} WHERE k IN ({keys})");
+    let eight = bound(objects(8).as_bytes());
+    let calls = format!("INSERT INTO t (k, a, b, c, d, e) VALUES (1{})", ", from_json(?)".repeat(5));
+    // with a number of executions that is refused, and one that has room
+    for (text, values, too_many, few) in [
+        ("INSERT INTO t (k, w) VALUES (1, {f00001: ?})", vec![number.clone()], 40, 4),
+        ("INSERT INTO t (k, w) VALUES (2, {f00001: ?}) IF NOT EXISTS", vec![number.clone()], 40, 4),
+        (update.as_str(), vec![number], 1, 0),
+        ("INSERT INTO t JSON ?", vec![object], 2, 1),
+        (calls.as_str(), vec![eight; 5], 1, 0),
+    ] {
+        let refused = batch_of(text, &values, too_many).expect_err(text);
+        assert!(refused.ends_with(TOO_MUCH_MADE), "{text}: {refused:.200}");
+        assert_eq!(batch_of(text, &values, few), Ok(()), "{text}");
+    }
+    // calls with literals are evaluated when the statement is prepared
+    let literal = calls.replace('?', &format!("'{}'", objects(8)));
+    let refused = prepare(&literal, Some(KEYSPACE), &node.schema()).map(|_| ()).expect_err("4.8 MB").to_string();
+    assert!(refused.ends_with(TOO_MUCH_MADE), "{refused:.200}");
 }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cql::{BoundValue, CqlError, PreparedStatement};
+use cql::{BatchRoom, BoundValue, CqlError, PreparedStatement};
 use protocol::Response;
 use protocol::request::{Batch, BatchStatement};
 
@@ -17,6 +17,13 @@ use crate::prepared::PlannedStatement;
 
 /// Statements of a batch with texts that are planned before others have their turn.
 const PLANNED_AT_ONCE: usize = 100;
+
+/// The plans of the texts of a batch so far.
+#[derive(Default)]
+struct PlannedTexts<'b> {
+    plans: HashMap<&'b str, Arc<PlannedStatement>>,
+    room: BatchRoom,
+}
 
 /// A statement, and the values that are bound to it.
 type Planned = (Arc<PlannedStatement>, Vec<BoundValue>);
@@ -32,7 +39,7 @@ impl RequestExecution<'_> {
             // boxed: by value it would make the future of every request larger
             true => Box::pin(self.planned_in_turns(batch, keyspace)).await?,
             false => {
-                let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), HashMap::new());
+                let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), PlannedTexts::default());
                 for statement in &batch.statements {
                     statements.push(self.planned(statement, keyspace, &mut texts)?);
                 }
@@ -53,7 +60,7 @@ impl RequestExecution<'_> {
     /// Does the work of `planned` for all statements of a batch. Other connections of the worker
     /// have their turn in between.
     async fn planned_in_turns(&self, batch: &Batch, keyspace: Option<&str>) -> Result<Vec<Planned>, Failure> {
-        let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), HashMap::new());
+        let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), PlannedTexts::default());
         for some in batch.statements.chunks(PLANNED_AT_ONCE) {
             if !statements.is_empty() {
                 tokio::task::yield_now().await;
@@ -70,15 +77,16 @@ impl RequestExecution<'_> {
         &self,
         statement: &'b BatchStatement,
         keyspace: Option<&str>,
-        texts: &mut HashMap<&'b str, Arc<PlannedStatement>>,
+        texts: &mut PlannedTexts<'b>,
     ) -> Result<Planned, Failure> {
         let planned = match statement {
             BatchStatement::Prepared { id, .. } => self.prepared(id)?,
-            BatchStatement::Query { query, .. } => match texts.get(&**query) {
+            BatchStatement::Query { query, .. } => match texts.plans.get(&**query) {
                 Some(known) => Arc::clone(known),
                 None => {
                     let planned = Arc::new(PlannedStatement::plan(query, keyspace, &self.services.node.schema())?);
-                    texts.insert(query, Arc::clone(&planned));
+                    texts.room.take(&planned.prepared)?;
+                    texts.plans.insert(query, Arc::clone(&planned));
                     planned
                 }
             },

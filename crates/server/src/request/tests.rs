@@ -529,6 +529,26 @@ fn a_batch_of_texts_gives_others_their_turn() {
     assert!(turns >= COUNT / 100, "{turns} turns");
 }
 
+/// Each text makes some tens of megabytes, and all are held until the batch is executed.
+#[test]
+fn texts_of_a_batch_have_a_bound_together() {
+    let machine = Machine::new();
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    let fields = (0..3_000).map(|at| format!("f{at} timeuuid")).collect::<Vec<_>>().join(", ");
+    machine.query(&format!("CREATE TYPE ks.wide ({fields})"), false);
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY, l list<frozen<wide>>)", false);
+    let elements = vec!["{f0: now()}"; 250].join(", ");
+    let statement = |key| BatchStatement::Query {
+        query: format!("INSERT INTO ks.t (k, l) VALUES ({key}, [{elements}])").into(),
+        values: Values::default(),
+    };
+    let parameters = QueryParameters::new(Consistency::One);
+    let statements = (0..3).map(statement).collect();
+    let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
+    let Response::Error(error) = machine.answer(batch, false) else { panic!("they take 72 MB or more") };
+    assert!(error.message.contains("would be larger than 64 MiB together"), "{}", error.message);
+}
+
 /// The sentence is not the one that EXECUTE gives: in Cassandra it has a capital.
 #[test]
 fn a_batch_counts_the_values_of_its_statements() {

@@ -13,7 +13,7 @@ use schema::{ClusteringComparator, ColumnId, ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 
 use super::BoundStatement;
-use crate::context::{Bindings, JsonObjects};
+use crate::context::{Bindings, MadeValues};
 use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
@@ -77,8 +77,10 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 impl<'a> Request<'a> {
     pub fn of(statements: &'a [BoundStatement<'a>], is_batch: bool, sources: &dyn Sources) -> Result<Self, CqlError> {
         let mut request: Option<Self> = None;
+        let made = MadeValues::default();
         for (plan, values) in statements {
-            let bindings = Bindings { values, sources, json: &JsonObjects::default() };
+            made.begin_statement();
+            let bindings = Bindings { values, sources, made: &made };
             let key = only_key(plan, is_batch, &bindings)?;
             let request = match &mut request {
                 None => request.insert(Self::empty(statements, plan, key, is_batch)),
@@ -306,8 +308,10 @@ impl<'a> Request<'a> {
         let existing = ExistingRows::of_partition(self.key.clone(), partition.static_row, partition.rows);
         let (mut updates, mut written) = (Vec::with_capacity(self.statements.len()), Written::default());
         let sources = TransactionSources::new(sources, timestamp);
+        let made = MadeValues::default();
         for (plan, values) in self.statements {
-            let bindings = Bindings { values, sources: &sources, json: &JsonObjects::default() };
+            made.begin_statement();
+            let bindings = Bindings { values, sources: &sources, made: &made };
             updates.extend(plan.updates_at(&bindings, timestamp, now, &existing, &mut written)?);
         }
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
