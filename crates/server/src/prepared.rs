@@ -134,7 +134,8 @@ impl Weighter<StatementId, Arc<PlannedStatement>> for Weight {
         let signs = text.iter().filter(|byte| is_between_terms(**byte)).count() as u64;
         // the columns are kept in the protocol's form: what user types take beside their names
         let types = (statement.types_size as u64).saturating_sub(columns * PER_COLUMN);
-        OVERHEAD + text.len() as u64 * PER_TEXT_BYTE + signs * PER_SIGN + columns * PER_COLUMN + types
+        let made = statement.prepared.made_size as u64;
+        OVERHEAD + text.len() as u64 * PER_TEXT_BYTE + signs * PER_SIGN + columns * PER_COLUMN + types + made
     }
 }
 
@@ -343,6 +344,10 @@ mod tests {
         let prepared = PreparedStatements::new(CAPACITY);
         prepared.prepare(&select(1), None, Arc::clone(&schema)).map(drop).expect("there is room");
         assert!(prepared.usage().0 > 1 << 20);
+        let before = prepared.usage().0;
+        let literal = "INSERT INTO ks.t (k, w) VALUES (1, {f0: 1})";
+        prepared.prepare(literal, None, Arc::clone(&schema)).map(drop).expect("there is room");
+        assert!(prepared.usage().0 > before + 4 * 29_999, "fields that a literal leaves out count");
         let refused = prepared.prepare(&select(8), None, schema).map(drop).expect_err("14 MB");
         assert!(refused.to_string().starts_with("Prepared statement of size "), "{refused}");
     }
