@@ -41,7 +41,7 @@ pub(crate) type JsonColumnValue = Option<Option<Bytes>>;
 /// The values of all columns of the table in an object, in the order of the columns.
 pub(crate) type JsonColumnValues = Vec<JsonColumnValue>;
 
-/// What the terms of a request have made so far of the values that are bound to it.
+/// The values that the terms of a request have made so far of those that are bound to it.
 pub(crate) struct MadeValues {
     /// The bound JSON object that was parsed last, with the index of its marker, kept while terms
     /// are evaluated with the same values.
