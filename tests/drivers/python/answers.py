@@ -72,6 +72,8 @@ def bound(session, statement):
     size = int(sizes[0]) if sizes else None
     if not given:
         return SimpleStatement(text, **({"fetch_size": size} if size else {})), []
+    if text.startswith("BEGIN"):  # of a batch the driver itself finds the markers of the key, by the schema
+        session.cluster.refresh_schema_metadata()
     prepared = session.prepare(text)
     markers = ", ".join(f"{marker.name} {marker.type.cql_parameterized_type()}" for marker in prepared.column_metadata)
     query = BoundStatement(prepared, fetch_size=size) if size else BoundStatement(prepared)
