@@ -2,7 +2,8 @@
 //!
 //! A file with a checksum beside it was closed by its writer. A file without one was being
 //! written: an incomplete entry at its end is cut off and logged, and the checksum is written. No
-//! synced hint is lost by that, because an entry is synced after the entries before it.
+//! synced hint is lost by that, because an entry is synced after the entries before it. A file
+//! whose head does not fit its name, or has a time that no clock has, is left alone.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

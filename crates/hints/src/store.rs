@@ -8,8 +8,8 @@
 //! [`HintStore::put_back`] or [`HintStore::set_corrupted`].
 //!
 //! Bounds: [`crate::shared::BUFFER_SIZE_MAX`] in memory, beyond which a hint is refused and
-//! counted; on the disk
-//! `max_hints_size_per_host`, which the caller compares with [`HintStore::size`].
+//! counted; on the disk `max_hints_size_per_host`, which the caller compares with
+//! [`HintStore::size`].
 //!
 //! What must hold: bytes leave a buffer only when a sync has covered them in a file, or when the
 //! hints of their host are removed; a host has one open file at most and one that is being sent.

@@ -6,8 +6,9 @@
 //! `batchlog_replay_throttle`. A record whose mutations are, with their changes of views, more than
 //! one group of the commit log may be is applied in several steps, its removal last. A record that
 //! cannot be applied stays and is tried again with each look; those behind it are applied all the
-//! same. A panic counts as such a failure: it would end
-//! the process otherwise, at each start again while the record stands.
+//! same. A panic counts as such a failure: it would end the process otherwise, at each start again
+//! while the record stands. In a ring a record of an unknown table or column stays, too, while the
+//! schema of another node may bring them, and for a bounded time.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -10,7 +10,8 @@
 //!    where there is no room for one the record stands, and is sent again. A mutation that is too
 //!    large with its changes of views is applied here in parts; one that this node can never take,
 //!    because it is too large by itself, is left out here, and one that it would send to nobody,
-//!    for the same reason, is left out altogether.
+//!    for the same reason, is left out altogether. A record of a table or column that the schema
+//!    of another node may still bring stands until then ([`super::replay`]).
 //! 3. Records of changes of views that have reached everybody, some by a hint, go when the hints
 //!    are durable (`crate::view_replicas`).
 //!

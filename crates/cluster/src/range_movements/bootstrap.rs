@@ -13,7 +13,8 @@
 //!    for so long that this may have happened (`gossip::presence`) tells again that it joins, waits
 //!    until the others know it, and fetches everything anew. So does a node that was killed: it
 //!    says BOOT at its next start before anything else.
-//! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
+//! 4. A node that replaces another one looks again whether that one is down, and fails otherwise.
+//! 5. It is a member: COMPLETED on its disk, NORMAL for the others.
 //!
 //! In a ring in which users have no keyspaces yet, nodes may come all at once and fetch only what
 //! the ring keeps about itself. Each looks again when all others know that it comes: a keyspace

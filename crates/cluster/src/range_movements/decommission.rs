@@ -9,8 +9,10 @@
 //!    whose reads it refuses from then on ([`crate::out_of_range`]).
 //!
 //! A node that is killed on the way is a member again when it starts: it still has all its data.
-//! While another node changes the ring a decommission is refused ([`super::changing_nodes`]),
-//! unless it is forced.
+//! While another node changes the ring a decommission is refused ([`super::changing_nodes`]), and
+//! so it is where files of hints cannot be read, unless it is forced. Where a table is left out of
+//! the schema because it cannot be read, a decommission beside a node of Cassandra is refused
+//! (`crate::streaming::refuse_left_out`), forced or not.
 //! `org.apache.cassandra.service.StorageService.{decommission,unbootstrap,leaveRing}`.
 
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@
 //! itself among them, takes the range's writes from then on. The node fetches the ranges that it
 //! gains and hands on those that it loses. Then it writes the new token to its disk and says
 //! NORMAL. A node that is killed on the way has its old token when it starts again. While another
-//! node changes the ring a move is refused ([`super::changing_nodes`]).
+//! node changes the ring a move is refused ([`super::changing_nodes`]). Where a table is left out
+//! of the schema because it cannot be read, a move beside a node of Cassandra is refused, too.
 //! `org.apache.cassandra.service.StorageService.move`, `RangeRelocator`.
 
 use std::net::SocketAddr;

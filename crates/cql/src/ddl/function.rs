@@ -1,8 +1,8 @@
 //! CREATE and DROP of functions and aggregates.
 //!
 //! A body is compiled here, so that one outside of the subset is refused with its line. Besides
-//! Cassandra's `java` there is `wasm`, which Cassandra refuses. What is
-//! stored are rows; the functions of the keyspace are read from these again.
+//! Cassandra's `java` there is `wasm`, which Cassandra refuses. Rows are stored; the functions of
+//! the keyspace are read from these rows again.
 //!
 //! Must agree with: `CreateFunctionStatement`, `DropFunctionStatement`, `CreateAggregateStatement`,
 //! `DropAggregateStatement`, in the order and the words of their refusals.

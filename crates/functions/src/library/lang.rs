@@ -1,4 +1,4 @@
-//! java.lang without strings: Object, the boxes, Throwable; java.util.Objects and Optional.
+//! java.lang without strings: Object, the boxes, Throwable; java.util.Objects.
 
 use num_traits::ToPrimitive;
 

@@ -1,7 +1,9 @@
 //! Which indexes are complete: `system."IndexInfo"`, a row for each, by keyspace and name.
 //!
 //! At a start an index that has a row is trusted; one without is made again, unless its table is
-//! empty. A change of the schema brings new indexes in and takes rows of dropped ones away. Agrees
+//! empty, and rows of indexes that the schema does not have are taken away. A change of the schema
+//! brings new indexes in and takes rows of dropped ones away. While SSTables are imported or come
+//! from another node, no index of their table gets a row (`crate::requests::index_builds`). Agrees
 //! with `SystemKeyspace.{isIndexBuilt,setIndexBuilt,setIndexRemoved}`.
 
 use std::collections::BTreeSet;
@@ -118,7 +120,7 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Takes rows away whose indexes the schema does not have. These are flushed before the log has
+/// Takes rows away whose indexes the schema does not have. Rows are flushed before the log has
 /// what came before them ([`crate::import`]), so that a power cut may have taken the making of the
 /// index alone. A later index of the same name would count as complete with nothing in it.
 fn forget_unknown(engine: &Engine, stored: &BTreeSet<(String, String)>) -> Result<(), StorageError> {

@@ -3,7 +3,8 @@
 //!
 //! A time is the *beginning* of a repair, seconds since 1970 of the wall clock: what was deleted
 //! before then is on all replicas. Tokens that no repair has covered count from the time at which
-//! the table was made while the schedule looked, or as never repaired ([`NEVER`]).
+//! the table was made while the schedule looked, or as never repaired ([`NEVER`]). When the
+//! replication of a keyspace has changed, its tables get times with which they are due.
 //!
 //! The file is text: a head, a line for each table and each stretch of tokens, and at the end the
 //! CRC-32 of everything before. A file that is damaged counts as none: everything is repaired
