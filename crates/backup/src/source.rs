@@ -107,7 +107,8 @@ pub fn log_segment(tables: &[TableFiles]) -> Option<u64> {
 }
 
 /// The first segment of the commit log that a restore replays: those before have no writes that
-/// are not in the snapshots, tables that describe the node among them. None: one does not say.
+/// are not in the snapshots, tables that describe the node among them. None: the manifest of a
+/// snapshot does not say.
 pub fn log_from(tables: &[TableFiles]) -> Option<u64> {
     let all: Option<Vec<u64>> = tables.iter().map(|files| files.log_from).collect();
     all?.into_iter().min()

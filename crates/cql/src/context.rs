@@ -215,7 +215,7 @@ pub(crate) struct Bindings<'a> {
     pub values: &'a [BoundValue],
     /// Clocks and ids.
     pub sources: &'a dyn Sources,
-    /// Counts the values that were made of these so far.
+    /// Counts the values that terms have made of the bound values so far.
     pub made: &'a MadeValues,
 }
 

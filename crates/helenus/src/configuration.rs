@@ -144,7 +144,8 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
         DirectoryOptions { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
     // the start itself says what is in the way of a directory
     let Ok(found) = directory::locate(env, &directory_options, config) else { return Ok(()) };
-    // of whatever point: somebody may have started the node with another one than the file names
+    // the note of any point counts: the node may have been started with another one than the
+    // file names
     let is_noted = env.disk.exists(&found.commitlog.join(RESTORED_FILE));
     let waits = |data: &PathBuf| {
         let file = data.parent()?.join(ARCHIVING_FILE);

@@ -151,7 +151,7 @@ impl HintStore {
         let corrupted = state.hosts.values().flat_map(|host| &host.corrupted).map(|file| file.descriptor.file_name());
         let mut names: Vec<String> = self.shared.left_alone.iter().cloned().chain(corrupted).collect();
         drop(state);
-        // an operator may have taken some away
+        // an operator may have taken some of the files away
         names.retain(|name| self.shared.env.disk.exists(&self.shared.directory.join(name)));
         names
     }

@@ -342,7 +342,7 @@ fn rename(
     transaction.remove_all(sources)?;
     transaction.commit()?;
     store.replace_sstables(&[], sstables);
-    // under the lock: a scrub would otherwise add the rows of one once more
+    // under the lock: a scrub would otherwise add the rows of one of these SSTables once more
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(())
 }

@@ -48,8 +48,8 @@ pub struct ServerLimits {
     /// Most bytes of responses that the client has not taken. At the limit nothing more is
     /// executed or read for it.
     pub out_size_max: usize,
-    /// Time after which a client is closed that takes nothing of a full out buffer, or sends nothing
-    /// more of a large body that it has begun.
+    /// Time after which a client is closed that takes nothing of a full out buffer, or sends
+    /// nothing more of a large body that it has begun.
     pub write_timeout: Duration,
     /// Longest time that a drain waits for requests in flight.
     pub drain_timeout: Duration,

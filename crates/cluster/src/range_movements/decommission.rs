@@ -84,7 +84,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     }
     let mut unbootstrapped = unbootstrap(node).await;
     if !is_forced && unbootstrapped.is_ok() {
-        // that a file is damaged may have turned out when it was to be sent
+        // a file may have turned out to be damaged when it was to be sent
         unbootstrapped = refuse_beside_lost_hints(node).await;
     }
     // gossip may have been stopped meanwhile, and then nobody has written to those who gain ranges

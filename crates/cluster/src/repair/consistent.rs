@@ -303,8 +303,8 @@ pub(crate) fn commit(node: &Arc<Node>, id: &SessionId) -> Result<bool, Refusal> 
     step(node, id, Some(SessionState::FinalizePromised), SessionState::Finalized)
 }
 
-/// STATUS_REQ: tells how far a session is here, its good end once that is durable. One without a
-/// row has failed; while the rows are not read nothing is said.
+/// STATUS_REQ: tells how far a session is here, its good end once that is durable. A session
+/// without a row has failed; as long as the rows are not read nothing is said.
 pub(crate) async fn send_status(node: &Node, to: SocketAddr, id: SessionId) {
     let known = node.repairs.sessions().get(&id).map(|session| session.state);
     let missing = || node.repairs.knows_sessions.load(Ordering::Acquire).then_some(SessionState::Failed);

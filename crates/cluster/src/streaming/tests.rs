@@ -495,7 +495,7 @@ fn a_sender_passes_over_a_table_that_is_dropped() {
 }
 
 /// The keyspace is dropped on the node that is asked for it, and the other one has not heard of
-/// that. One that the node has never had may be one of which it has not heard itself.
+/// that. Of a keyspace that the asked node has never had it may not have heard itself.
 #[test]
 fn a_sender_passes_over_a_keyspace_that_it_has_dropped() {
     let ring = ring_with_rows(41);

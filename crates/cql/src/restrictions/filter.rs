@@ -73,7 +73,7 @@ enum BoundTest {
     Compare(Operator, Bytes),
     /// The values in the order of the column's type: a row is not compared with each of many.
     In(Vec<Bytes>),
-    /// As for IN.
+    /// The values in the order of the column's type, as for IN.
     NotIn(Vec<Bytes>),
     Contains(Bytes),
     ContainsKey(Bytes),

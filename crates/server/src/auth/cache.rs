@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((cache.keys(at(118)), cache.keys(at(119))), (vec!["a".to_owned()], Vec::new()));
     }
 
-    /// Also where nodetool changes the validity.
+    /// The interval is the validity also where nodetool changes the validity.
     #[test]
     fn an_update_interval_that_nobody_has_set_is_the_validity() {
         let seconds = Duration::from_secs;

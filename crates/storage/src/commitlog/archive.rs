@@ -36,8 +36,8 @@ use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 /// Longest time of a command. One that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// For so long a start archives what it has found, since nobody is served meanwhile. What is in no
-/// archive then is left to the archiver.
+/// Longest time in which a start begins commands for the segments that it has found, since nobody
+/// is served meanwhile. Segments that are in no archive then are left to the archiver.
 pub(super) const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long the archiver stays away while the end of the log waits for its turn.

@@ -101,17 +101,17 @@ impl IndexBuilder {
     }
 }
 
-/// While this is there, no index of a table is noted as complete. At the end the indexes that lack
-/// rows are asked for, also where the SSTables did not come.
+/// As long as a value of this type lives, no index of its table is noted as complete. At the end
+/// the indexes that lack rows are asked for, also where the SSTables did not come.
 pub(crate) struct Held<'b> {
     builder: &'b IndexBuilder,
     table: TableId,
-    /// The table is not held by this any more.
+    /// Whether the hold on the table has ended.
     is_over: bool,
 }
 
 impl Held<'_> {
-    /// Ends it for a caller that has the lock of the queue.
+    /// Ends the hold on the table for a caller that has the lock of the queue.
     pub(crate) fn end(mut self, queue: &mut VecDeque<Request>) {
         self.release(queue);
     }

@@ -199,7 +199,7 @@ struct PartitionCursor {
     first_rows: usize,
     /// The slice that is read; None: the next one is to be begun.
     slice: Option<SliceCursor>,
-    /// The slices behind it that were entered together with the head.
+    /// The slices behind `slice` that were entered together with the head of the partition.
     entered: VecDeque<SliceCursor>,
 }
 
