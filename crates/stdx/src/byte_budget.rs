@@ -65,11 +65,6 @@ impl ByteReservation {
         self.bytes
     }
 
-    /// The budget from which the bytes were taken.
-    pub fn budget(&self) -> &ByteBudget {
-        &self.budget
-    }
-
     /// Takes more bytes or gives some back, so that this owner has `bytes`.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
