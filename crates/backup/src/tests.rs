@@ -60,6 +60,13 @@ impl Bench {
         fs::write(directory.join("manifest.json"), text).unwrap();
     }
 
+    /// Puts members, each with a comma behind it, in front of those of the snapshot's manifest.
+    fn add_to_manifest(&self, tag: &str, members: &str) {
+        let manifest = self.snapshot(tag).join("manifest.json");
+        let text = fs::read_to_string(&manifest).unwrap();
+        fs::write(&manifest, text.replacen('{', &format!("{{{members}"), 1)).unwrap();
+    }
+
     fn snapshot(&self, tag: &str) -> PathBuf {
         self.path(&format!("node/data/{TABLE}/snapshots/{tag}"))
     }
@@ -467,10 +474,7 @@ fn an_archive_that_began_after_the_backup_is_refused() {
         let bench = Bench::new();
         bench.put("two", 1, b"rows");
         if let Some(noted) = noted {
-            let manifest = bench.snapshot("two").join("manifest.json");
-            let text = fs::read_to_string(&manifest).unwrap();
-            let segment = format!("{{\"commitlog_segment\":{},", TAKEN_AT + noted);
-            fs::write(&manifest, text.replacen('{', &segment, 1)).unwrap();
+            bench.add_to_manifest("two", &format!("\"commitlog_segment\":{},", TAKEN_AT + noted));
         }
         bench.create("two").unwrap();
         for id in archived {
@@ -500,9 +504,7 @@ fn an_archive_that_began_after_the_backup_is_refused() {
 fn an_archive_that_lacks_a_segment_in_the_middle_is_refused() {
     let bench = Bench::new();
     bench.put("two", 1, b"rows");
-    let manifest = bench.snapshot("two").join("manifest.json");
-    let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replacen('{', &format!("{{\"commitlog_segment\":{TAKEN_AT},"), 1)).unwrap();
+    bench.add_to_manifest("two", &format!("\"commitlog_segment\":{TAKEN_AT},"));
     bench.create("two").unwrap();
     fs::create_dir(bench.path("log")).unwrap();
     let noted = format!("run {TAKEN_AT}\nof a later version\narchived CommitLog-8-{TAKEN_AT}.log\n");
@@ -529,9 +531,7 @@ fn segments_from_before_the_backup_are_not_fetched() {
     for (noted, fetched) in [("", 3), ("\"commitlog_from\":1700000000002,", 2)] {
         let bench = Bench::new();
         bench.put("two", 1, b"rows");
-        let manifest = bench.snapshot("two").join("manifest.json");
-        let text = fs::read_to_string(&manifest).unwrap();
-        fs::write(&manifest, text.replacen('{', &format!("{{{noted}"), 1)).unwrap();
+        bench.add_to_manifest("two", noted);
         bench.create("two").unwrap();
         for id in 1..4 {
             let path = bench.path(&format!("CommitLog-8-170000000000{id}.log"));
