@@ -53,6 +53,13 @@ fn deletion(ring: &SimRing, k: i32, c: i32, timestamp: i64) -> Mutation {
     mutation
 }
 
+/// A read of the first node at QUORUM, which may take five seconds.
+fn quorum_read<'n>(ring: &'n SimRing, warnings: &'n Warnings) -> DistributedRead<'n> {
+    let node = ring.node(0);
+    let messenger = node.messenger().expect("joined");
+    DistributedRead::new(node, messenger, Consistency::Quorum, Duration::from_secs(5), warnings, None)
+}
+
 fn unanswered(result: Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>>) -> FailedAnswers {
     match result {
         Err(FailedRead::Unanswered(answers)) => *answers,
@@ -167,9 +174,8 @@ fn a_repair_that_a_replica_does_not_take_goes_to_another_one() {
     let ring = three(20);
     let row = ring.row("ks", 1, 1, 5, 10);
     ring.world.network().partition(&[1]);
-    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
-    let messenger = node.messenger().expect("joined");
-    let distributed_read = DistributedRead::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let warnings = Warnings::default();
+    let distributed_read = quorum_read(&ring, &warnings);
     let contact = |machine: usize| Contact { address: ring.address(machine), is_local: machine == 0 };
     let repair = |others: Vec<Contact>| {
         let of_replicas = vec![(contact(0), Vec::new()), (contact(1), row.updates.clone())];
@@ -314,9 +320,8 @@ fn a_replica_that_gives_a_digest_and_no_data() {
     let ring = three(22);
     (0..3).for_each(|machine| ring.apply_alone(machine, &[ring.row("ks", 1, 1, 5, 10)]));
     ring.world.network().partition(&[1]);
-    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
-    let messenger = node.messenger().expect("joined");
-    let distributed_read = DistributedRead::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let warnings = Warnings::default();
+    let distributed_read = quorum_read(&ring, &warnings);
     let contact = |machine: usize| Contact { address: ring.address(machine), is_local: machine == 0 };
     let read = |spare: Vec<Contact>| {
         let contacts = Contacts { asked: vec![contact(0), contact(1)], spare, shortage: None, is_planned: true };
@@ -341,9 +346,8 @@ fn an_own_answer_that_is_given_up_is_measured() {
         large.updates[0].rows.append(&mut ring.row("ks", 1, c, c, 10).updates[0].rows);
     }
     ring.apply_alone(0, &[large]);
-    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
-    let messenger = node.messenger().expect("joined");
-    let distributed_read = DistributedRead::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let warnings = Warnings::default();
+    let distributed_read = quorum_read(&ring, &warnings);
     let question = Arc::new(Question::of(&ring.select_key("ks", 1)));
     let own = Contact { address: ring.address(0), is_local: true };
     let mut asking = distributed_read.ask(own, &question, AnswerKind::Data);
@@ -354,7 +358,7 @@ fn an_own_answer_that_is_given_up_is_measured() {
     ring.world.run_for(Duration::from_millis(20));
     drop(asking);
     ring.world.run_for(Duration::from_millis(200));
-    let snitch = node.membership_state.dynamic_snitch.get().expect("it is on");
+    let snitch = ring.node(0).membership_state.dynamic_snitch.get().expect("it is on");
     assert!(snitch.scores().of(own.address) > 0.0);
 }
 
