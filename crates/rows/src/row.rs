@@ -47,13 +47,6 @@ impl Liveness {
         self.ttl != NO_TTL
     }
 
-    /// Whether it marks a row of a view as gone, whatever cells the row still has: the base row has
-    /// moved in the view.
-    #[inline]
-    pub fn is_gone_from_view(&self) -> bool {
-        self.ttl == Self::EXPIRED_TTL
-    }
-
     /// Whether it makes the row visible to a read at `now` (seconds).
     #[inline]
     pub fn is_live(&self, now: u32) -> bool {
