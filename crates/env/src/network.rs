@@ -107,6 +107,12 @@ pub trait Network: Send + Sync {
             Err(_) => Err(io::Error::new(io::ErrorKind::NotFound, format!("{host}: there is no such host"))),
         }
     }
+
+    /// The address of a host: of several the first of IPv4, as in Cassandra. None: there is no such
+    /// host. Blocks as [`Network::resolve`] does.
+    fn resolve_one(&self, host: &str) -> Option<IpAddr> {
+        self.resolve(host).ok()?.into_iter().min_by_key(IpAddr::is_ipv6)
+    }
 }
 
 /// A listening socket.

@@ -180,6 +180,5 @@ pub struct Serve {
 
 /// An address, or that of a host: of several the first of IPv4, as for names in cassandra.yaml.
 fn address(text: &str) -> Result<IpAddr, &'static str> {
-    let found = env::real::env().network.resolve(text).unwrap_or_default();
-    found.into_iter().min_by_key(IpAddr::is_ipv6).ok_or("neither an address nor a host that has one")
+    env::real::env().network.resolve_one(text).ok_or("neither an address nor a host that has one")
 }

@@ -66,12 +66,9 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
 /// The addresses of the hosts that the configuration names, as settings. Of several addresses the
 /// first of IPv4 counts, as in Cassandra.
 fn resolve_host_names(env: &Env, yaml: Option<&str>, settings: &[String]) -> Result<Vec<String>, String> {
-    let address = |(key, host): (&'static str, String)| {
-        let found = env.network.resolve(&host).unwrap_or_default();
-        match found.into_iter().min_by_key(|address| address.is_ipv6()) {
-            Some(address) => Ok(format!("{key}='{address}'")),
-            None => Err(format!("{key}: {host} is neither an address nor a host that has one")),
-        }
+    let address = |(key, host): (&'static str, String)| match env.network.resolve_one(&host) {
+        Some(address) => Ok(format!("{key}='{address}'")),
+        None => Err(format!("{key}: {host} is neither an address nor a host that has one")),
     };
     Config::host_names(yaml, settings).into_iter().map(address).collect()
 }

@@ -114,9 +114,8 @@ fn options(arguments: &Arguments, env: &Env) -> Result<Options, Failure> {
 /// Cassandra.
 fn address_of(env: &Env, name: &str) -> Result<IpAddr, Failure> {
     let name = name.trim();
-    let found = env.network.resolve(name).unwrap_or_default();
-    let first = found.into_iter().min_by_key(IpAddr::is_ipv6);
-    first.ok_or_else(|| Failure::usage(format!("--ignore {name}: neither an address nor a host that has one")))
+    let why = || Failure::usage(format!("--ignore {name}: neither an address nor a host that has one"));
+    env.network.resolve_one(name).ok_or_else(why)
 }
 
 impl Rates {
