@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use env::Env;
 use serde::Deserialize;
 use sstable::attached::is_component as is_attached_component;
-use sstable::{Component, Descriptor};
+use sstable::{Component, Descriptor, STATISTICS_SIZE_MAX};
 
 use crate::Result;
 use schema::system::is_system_keyspace;
@@ -30,8 +30,6 @@ const MANIFEST: &str = "manifest.json";
 const NODE_KEYSPACE: &str = "system";
 /// Most bytes of a schema.cql, a manifest.json, or another small file.
 const SMALL_MAX: u64 = 16 << 20;
-/// Most bytes of a Statistics.db.
-const STATISTICS_MAX: u64 = 256 << 20;
 
 /// A table that the node has.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -284,7 +282,7 @@ fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) ->
     let path = if env.disk.exists(&path) { path } else { descriptor.path(Component::Statistics) };
     let data = descriptor.path(Component::Data);
     let length = env.disk.file_len(&data).map_err(|error| format!("{}: {error}", data.display()))?;
-    let bytes = env.disk.read_all(&path, STATISTICS_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = env.disk.read_all(&path, STATISTICS_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes);
     hasher.update(&length.to_be_bytes());
@@ -296,6 +294,6 @@ fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) ->
 
 /// A stamp made of the content of a small component that is changed in place.
 fn stamp_of(env: &Env, path: &Path) -> Result<String> {
-    let bytes = env.disk.read_all(path, STATISTICS_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = env.disk.read_all(path, STATISTICS_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("{:08x}", crc32fast::hash(&bytes)))
 }

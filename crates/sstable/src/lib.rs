@@ -46,8 +46,8 @@ pub use filter::{FilterSpec, KeyHash};
 pub use index::PartitionPosition;
 pub use reader::{SSTable, SSTableStream, clip};
 pub use statistics::{
-    Cardinality, CommitLogPosition, HeaderColumn, HeaderComponent, Histogram, MURMUR3_PARTITIONER, Statistics, Stats,
-    StatsCollector, TombstoneHistogram,
+    Cardinality, CommitLogPosition, HeaderColumn, HeaderComponent, Histogram, MURMUR3_PARTITIONER, STATISTICS_SIZE_MAX,
+    Statistics, Stats, StatsCollector, TombstoneHistogram,
 };
 pub use version::{Format, Version};
 pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, RowWatch, SSTableWriter, WriterOptions, WrittenPartition};

@@ -36,6 +36,9 @@ const HEADER: u32 = 3;
 /// More component types than this are a sign of corruption.
 const COMPONENTS_MAX: u32 = 32;
 
+/// Most bytes of a Statistics.db that is read as a whole. Larger ones are refused.
+pub const STATISTICS_SIZE_MAX: u64 = 256 << 20;
+
 /// Name of the only partitioner of tables that are written.
 pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 

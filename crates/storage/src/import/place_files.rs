@@ -9,14 +9,12 @@ use std::io;
 use std::path::Path;
 
 use env::{Disk, Env};
-use sstable::{Component, Descriptor, Statistics, Stats, print_toc};
+use sstable::{Component, Descriptor, STATISTICS_SIZE_MAX, Statistics, Stats, print_toc};
 
 use crate::error::StorageError;
 
 /// Bytes copied at once.
 const COPY_LENGTH: u64 = 1 << 20;
-/// Most bytes of statistics. Larger ones are refused.
-const STATISTICS_MAX: u64 = 256 << 20;
 
 /// The changes that are made to the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +59,7 @@ fn changed(
         return Ok(None);
     }
     let path = source.path(component);
-    let bytes = disk.read_all(&path, STATISTICS_MAX).map_err(|error| StorageError::io(&path, &error))?;
+    let bytes = disk.read_all(&path, STATISTICS_SIZE_MAX).map_err(|error| StorageError::io(&path, &error))?;
     let mut statistics = Statistics::read(&bytes.into(), source.version)
         .map_err(|error| StorageError::Corrupt(Box::new(error.of(&path, 0))))?;
     let stats = &mut statistics.stats;

@@ -4,13 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use env::{Disk, Env, WriteFile};
-use sstable::{Component, Descriptor, Statistics, Stats, print_toc};
+use sstable::{Component, Descriptor, STATISTICS_SIZE_MAX, Statistics, Stats, print_toc};
 
 use super::Origin;
 use crate::error::StorageError;
-
-/// Most bytes of statistics. Larger ones are refused.
-const STATISTICS_MAX: u64 = 256 << 20;
 
 /// Bytes below which files are written through the kernel's cache, because opening the SSTable
 /// reads them.
@@ -105,7 +102,7 @@ impl WholeSSTable {
             return Err(refused("came without its statistics"));
         }
         let path = self.target.path(Component::Statistics);
-        let bytes = self.disk.read_all(&path, STATISTICS_MAX).map_err(|error| match error.kind() {
+        let bytes = self.disk.read_all(&path, STATISTICS_SIZE_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => refused("has statistics that are too large"),
             _ => StorageError::io(&path, &error),
         })?;

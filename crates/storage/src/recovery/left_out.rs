@@ -6,14 +6,11 @@ use std::path::{Path, PathBuf};
 
 use env::Env;
 use schema::TableId;
-use sstable::{Component, Descriptor, Statistics, txn_log};
+use sstable::{Component, Descriptor, STATISTICS_SIZE_MAX, Statistics, txn_log};
 
 use crate::error::StorageError;
 use crate::log_intervals::{self, Interval};
 use crate::options::EngineOptions;
-
-/// Most bytes of a Statistics.db.
-const STATISTICS_MAX: u64 = 256 << 20;
 
 /// The intervals of the log whose records the SSTables of a table have. Those in a directory
 /// without the table's id do not count, nor do those whose statistics cannot be read: their
@@ -31,7 +28,7 @@ pub(super) fn persisted(
         let files = env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
         for file in files.into_iter().filter(|file| !file.is_dir && !hidden.contains(&directory.join(&file.name))) {
             let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &file.name) else { continue };
-            let bytes = env.disk.read_all(&descriptor.path(Component::Statistics), STATISTICS_MAX);
+            let bytes = env.disk.read_all(&descriptor.path(Component::Statistics), STATISTICS_SIZE_MAX);
             let read = bytes.ok().and_then(|bytes| Statistics::read(&bytes.into(), descriptor.version).ok());
             found.extend(read.map(|statistics| statistics.stats));
         }
