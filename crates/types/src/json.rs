@@ -23,11 +23,6 @@ use crate::{CqlType, CustomType, TypeError, parse_text};
 /// stand for hundreds of gigabytes.
 const VALUE_SIZE_MAX: usize = 64 << 20;
 
-/// Cassandra's words for an empty text, which are Jackson's.
-pub const NO_CONTENT: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to \
-                              end-of-input\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` \
-                              disabled); line: 1]";
-
 fn refuse<T>(message: String) -> Result<T, TypeError> {
     Err(TypeError::Json(message))
 }

@@ -44,7 +44,7 @@ fn from_json(function: &Function, arguments: &[&[u8]], out: &mut Vec<u8>) -> Out
     let [text] = arguments else { return Ok(false) };
     let text = String::from_utf8_lossy(text);
     let parsed = json::parse(&text).map_err(|error| {
-        let message = if text.is_empty() { json::NO_CONTENT } else { error.message() };
+        let message = error.message();
         function.failed(format!(
             "execution of '{}[text]' failed: Could not decode JSON string '{text}': {message}",
             function.full_name()

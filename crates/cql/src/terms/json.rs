@@ -117,9 +117,10 @@ impl JsonColumns {
                 )));
             }
             Err(error) => {
-                let why = if text.is_empty() { json::NO_CONTENT } else { error.message() };
-                let message = format!("Could not decode JSON string as a map: {why}. (String was: {text})");
-                return Err(CqlError::invalid(message));
+                return Err(CqlError::invalid(format!(
+                    "Could not decode JSON string as a map: {}. (String was: {text})",
+                    error.message()
+                )));
             }
         };
         let mut members = json::members_by_name(&members);

@@ -14,6 +14,11 @@ const DEPTH_MAX: usize = 200;
 /// Longest number that is read, in characters; a longer one is refused.
 const NUMBER_LENGTH_MAX: usize = 1000;
 
+/// Cassandra's words for an empty text, which are Jackson's.
+const NO_CONTENT: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to \
+                          end-of-input\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` \
+                          disabled); line: 1]";
+
 /// A piece of JSON.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Json {
@@ -77,6 +82,9 @@ impl fmt::Display for Json {
 
 /// Reads one piece of JSON. Text behind it is ignored, as in Cassandra.
 pub fn parse(text: &str) -> Result<Json, TypeError> {
+    if text.is_empty() {
+        return Err(TypeError::Json(NO_CONTENT.to_owned()));
+    }
     let mut reader = Reader { text, chars: text.char_indices().peekable(), depth: 0 };
     reader.value().map_err(|what| {
         let at = reader.chars.peek().map_or(text.len(), |(at, _)| *at);
