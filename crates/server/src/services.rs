@@ -108,6 +108,11 @@ impl RequestMetrics {
         kinds.into_iter().map(Counter::get).sum()
     }
 
+    /// Requests that read data.
+    pub(crate) fn reads(&self) -> u64 {
+        [&self.read, &self.range].into_iter().map(|kind| kind.snapshot().count()).sum()
+    }
+
     /// Requests that write data, with conditions or without.
     pub(crate) fn writes(&self) -> u64 {
         [&self.write, &self.batch, &self.cas_write].into_iter().map(|kind| kind.snapshot().count()).sum()

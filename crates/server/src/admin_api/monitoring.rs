@@ -63,9 +63,7 @@ fn cas_figures(figures: &CasMetrics) -> CasCounts {
 /// The pools of work, under the names of the stages of Cassandra that they stand for.
 fn pools(admin: &NodeAdmin, _: &GetPools) -> Result<Vec<PoolStats>> {
     let (node, requests) = (admin.cluster(), &admin.services.requests);
-    let count = |histogram: &Histogram| histogram.snapshot().count();
-    let reads = count(&requests.read) + count(&requests.range);
-    let writes = requests.writes();
+    let (reads, writes) = (requests.reads(), requests.writes());
     let compactions = compaction::figures(node, 0);
     let pending_compactions: u64 = compactions.pending.iter().map(|(_, _, count)| count).sum();
     let stores = tables::all(node);

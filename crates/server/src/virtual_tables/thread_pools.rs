@@ -16,7 +16,7 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     let node = &services.node;
     let requests = &services.requests;
     let count = |histogram: &metrics::Histogram| histogram.snapshot().count();
-    let (reads, writes) = (count(&requests.read) + count(&requests.range), requests.writes());
+    let (reads, writes) = (requests.reads(), requests.writes());
     let all = reads + writes + count(&requests.prepare) + count(&requests.other);
     let compactions = compaction::running(node).len();
     let cores = node.env.tasks.cores();
