@@ -1,7 +1,7 @@
 //! Time-UUIDs (version 1): the time that they hold, and the least and greatest of a millisecond.
 //!
-//! Agrees with `org.apache.cassandra.utils.TimeUUID`, and with `Lists.Prepender` for the paths of
-//! prepended list elements. Clock, clock sequence and node come from the caller.
+//! Agrees with `org.apache.cassandra.utils.TimeUUID`. Clock, clock sequence and node come from the
+//! caller.
 
 /// Units of 100 ns from 1582-10-15, where UUID time begins, to 1970.
 const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
@@ -77,19 +77,6 @@ pub fn is_timeuuid(bytes: &[u8]) -> bool {
     bytes.len() == 16 && bytes[6] >> 4 == 1
 }
 
-/// The millisecond for elements that are prepended at `now_millis`: the later `now_millis`, the
-/// earlier the result.
-pub fn prepend_millis(now_millis: i64) -> i64 {
-    LIST_REFERENCE_MILLIS - (now_millis - LIST_REFERENCE_MILLIS)
-}
-
-/// The path of a prepended list element: `millis` comes from [`prepend_millis`], and the caller
-/// counts `tick`, which is below 10,000, down within one millisecond, so that later elements sort
-/// earlier.
-pub fn prepend_path(millis: i64, tick: i64, clock_seq_node: u64) -> [u8; 16] {
-    from_parts(millis.wrapping_mul(TICKS_PER_MILLI).wrapping_add(tick), clock_seq_node)
-}
-
 /// A UUID as text.
 pub fn uuid_text(uuid: &[u8; 16]) -> String {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -128,13 +115,5 @@ mod tests {
         let first = -EPOCH_TICKS / TICKS_PER_MILLI;
         assert!(is_timeuuid(&min_of_millis(first)) && is_timeuuid(&max_of_millis(first)));
         assert!(!is_timeuuid(&min_of_millis(first - 1)) && !is_timeuuid(&max_of_millis(first - 1)));
-    }
-
-    #[test]
-    fn later_prepends_sort_earlier() {
-        let (early, late) = (prepend_millis(1_700_000_000_000), prepend_millis(1_700_000_000_001));
-        let paths =
-            [prepend_path(late, 9999, 0), prepend_path(early, 1, 0), prepend_path(early, 2, 0), from_micros(0, 0)];
-        assert!(paths[..3].is_sorted_by(|a, b| compare(&CqlType::TimeUuid, a, b) == Ordering::Less));
     }
 }
