@@ -128,11 +128,11 @@ fn forget_unknown(engine: &Engine, stored: &BTreeSet<(String, String)>) -> Resul
         return Ok(());
     }
     let schema = engine.schema();
-    let is_known = |keyspace: &str, name: &str| {
-        let mut tables = schema.keyspace(keyspace).into_iter().flat_map(|keyspace| keyspace.tables.values());
-        tables.any(|table| table.indexes.contains_key(name))
-    };
-    let mut unknown = stored.iter().filter(|(keyspace, name)| !is_known(keyspace, name));
+    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    let known: BTreeSet<(&str, &str)> = tables
+        .flat_map(|table| table.indexes.keys().map(move |name| (table.keyspace.as_str(), name.as_str())))
+        .collect();
+    let mut unknown = stored.iter().filter(|(keyspace, name)| !known.contains(&(keyspace.as_str(), name.as_str())));
     unknown.try_for_each(|(keyspace, name)| store(engine, keyspace, name, false))
 }
 
