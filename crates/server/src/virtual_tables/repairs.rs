@@ -175,8 +175,8 @@ fn validation(record: &Record, state: &RecordState, row: VirtualRow) -> VirtualR
 fn commands(services: &Services) -> Vec<VirtualRow> {
     let now = services.node.env.clock.now_micros() / 1000;
     let commands = services.node.repair_commands();
+    let records = services.node.repair_records(Subject::Command);
     let of_command = |command: &std::sync::Arc<cluster::repair::command::Command>| {
-        let records = services.node.repair_records(Subject::Command);
         let record = records.iter().find(|record| record.facts.id == command.id)?;
         let (facts, state) = (&record.facts, record.state());
         let lists = |lists: &[Vec<Tokens>]| -> Vec<Vec<u8>> {
