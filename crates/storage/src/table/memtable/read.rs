@@ -102,9 +102,7 @@ impl MemtableStream {
             },
         }
     }
-}
 
-impl MemtableStream {
     /// A cursor at the begin of a partition.
     fn cursor(&self, memtable: &Arc<Memtable>, head: &RawHead) -> PartitionCursor {
         PartitionCursor {
