@@ -211,14 +211,19 @@ fn fields_of_a_wide_user_type_are_looked_up() {
     assert!(rows_of(&node, &[&format!("SELECT {times} FROM t WHERE k = 1")]).len() > 10 * FIELDS);
 }
 
+/// The statement that makes a type of 30,000 fields.
+fn create_wide() -> String {
+    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
+    format!("CREATE TYPE wide ({})", fields.join(", "))
+}
+
 /// Each literal of a type of many fields takes the room of all fields, however few it names.
 #[test]
 fn fields_that_literals_leave_out_have_a_bound() {
     let node = Memory::new();
-    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
     let literals = |count: usize| vec!["{f00007: 7}"; count].join(", ");
     let statements = [
-        format!("CREATE TYPE wide ({})", fields.join(", ")),
+        create_wide(),
         "CREATE TABLE t (k int PRIMARY KEY, l list<frozen<wide>>)".to_owned(),
         format!("INSERT INTO t (k, l) VALUES (1, [{}])", literals(8)),
         "SELECT (wide){f00001: k} FROM t".to_owned(),
@@ -240,9 +245,7 @@ fn fields_that_literals_leave_out_have_a_bound() {
 #[test]
 fn values_of_json_objects_have_a_bound_together() {
     let node = Memory::new();
-    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
-    let create = format!("CREATE TYPE wide ({})", fields.join(", "));
-    rows_of(&node, &[&create, "CREATE TABLE t (k int PRIMARY KEY, a list<frozen<wide>>, b list<frozen<wide>>)"]);
+    rows_of(&node, &[&create_wide(), "CREATE TABLE t (k int PRIMARY KEY, a list<frozen<wide>>, b list<frozen<wide>>)"]);
     let insert = |columns: &[&str], count: usize| {
         let objects = vec!["{}"; count].join(", ");
         let values: String = columns.iter().map(|column| format!(", \"{column}\": [{objects}]")).collect();
@@ -262,12 +265,11 @@ fn values_of_json_objects_have_a_bound_together() {
 #[test]
 fn values_that_a_request_makes_of_bound_ones_have_a_bound_together() {
     let node = Memory::new();
-    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
     let columns: Vec<String> = ["a", "b", "c", "d", "e"].map(|name| format!("{name} list<frozen<wide>>")).into();
     rows_of(
         &node,
         &[
-            &format!("CREATE TYPE wide ({})", fields.join(", ")),
+            &create_wide(),
             &format!("CREATE TABLE t (k int PRIMARY KEY, w frozen<wide>, {})", columns.join(", ")),
         ],
     );
