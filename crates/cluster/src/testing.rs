@@ -120,6 +120,18 @@ pub(crate) fn alone(address: SocketAddr, num_tokens: u32) -> IdentityOptions {
     }
 }
 
+/// Writes a table `ks.strange` into the stored schema of a node that cannot be read.
+pub(crate) fn store_unreadable_table(node: &Node) {
+    let micros = node.clock.next_micros();
+    let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
+        let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
+        SystemRow::new(&table, &[b"ks"], clustering, micros, None).set(name, value.to_vec()).finish()
+    };
+    let own = row("tables", &[b"strange"], "id", &[7; 16]);
+    let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
+    node.engine.apply(&[own, of_key]).expect("room");
+}
+
 /// Polls a future once.
 pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))

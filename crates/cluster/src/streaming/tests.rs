@@ -12,8 +12,7 @@ use storage::TableStore;
 use super::*;
 use crate::node::Node;
 use crate::repair::participant;
-use crate::system_rows::SystemRow;
-use crate::testing::{SimRing, poll};
+use crate::testing::{SimRing, poll, store_unreadable_table};
 
 const KEYS: i32 = 300;
 
@@ -77,14 +76,8 @@ fn what_is_asked_for_comes_in_every_form() {
 #[test]
 fn a_table_that_is_left_out_is_handed_on_to_no_cassandra_in_silence() {
     let ring = ring_with_rows(40);
-    let (node, micros) = (ring.node(0), ring.node(0).clock.next_micros());
-    let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
-        let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
-        SystemRow::new(&table, &[b"ks"], clustering, micros, None).set(name, value.to_vec()).finish()
-    };
-    let own = row("tables", &[b"strange"], "id", &[7; 16]);
-    let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
-    node.engine.apply(&[own, of_key]).expect("room");
+    let node = ring.node(0);
+    store_unreadable_table(node);
     // what the nodes tell of themselves has come
     ring.world.run_for(Duration::from_secs(5));
     let (helenus, cassandra) = (ring.address(1), SocketAddr::from(([10, 9, 9, 9], 7000)));

@@ -7,8 +7,7 @@ use rows::PartitionRange;
 use super::*;
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::repair_state::schedule::turns::STATE;
-use crate::system_rows::SystemRow;
-use crate::testing::hintable;
+use crate::testing::{hintable, store_unreadable_table};
 
 #[test]
 fn a_node_that_leaves_hands_on_what_it_has() {
@@ -191,14 +190,7 @@ fn a_node_whose_hints_turn_out_to_be_damaged_does_not_leave() {
 fn a_node_with_a_table_that_is_left_out_stays_beside_a_cassandra() {
     let ring = ring_of(44, 3);
     let (node, peer) = (ring.node(0), ring.address(1));
-    let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
-        let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
-        let micros = node.clock.next_micros();
-        SystemRow::new(&table, &[b"ks"], clustering, micros, None).set(name, value.to_vec()).finish()
-    };
-    let own = row("tables", &[b"strange"], "id", &[7; 16]);
-    let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
-    node.engine.apply(&[own, of_key]).expect("room");
+    store_unreadable_table(node);
     // a node of Cassandra tells of no schedule
     let messenger = node.messenger().expect("it has joined");
     let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
