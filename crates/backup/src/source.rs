@@ -282,7 +282,8 @@ fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) ->
     let path = if env.disk.exists(&path) { path } else { descriptor.path(Component::Statistics) };
     let data = descriptor.path(Component::Data);
     let length = env.disk.file_len(&data).map_err(|error| format!("{}: {error}", data.display()))?;
-    let bytes = env.disk.read_all(&path, STATISTICS_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes =
+        env.disk.read_all(&path, STATISTICS_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes);
     hasher.update(&length.to_be_bytes());

@@ -268,10 +268,7 @@ fn values_that_a_request_makes_of_bound_ones_have_a_bound_together() {
     let columns: Vec<String> = ["a", "b", "c", "d", "e"].map(|name| format!("{name} list<frozen<wide>>")).into();
     rows_of(
         &node,
-        &[
-            &create_wide(),
-            &format!("CREATE TABLE t (k int PRIMARY KEY, w frozen<wide>, {})", columns.join(", ")),
-        ],
+        &[&create_wide(), &format!("CREATE TABLE t (k int PRIMARY KEY, w frozen<wide>, {})", columns.join(", "))],
     );
     let batch_of = |text: &str, values: &[BoundValue], count: usize| {
         let prepared = prepare(text, Some(KEYSPACE), &node.schema()).expect("a statement");
