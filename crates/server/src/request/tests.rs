@@ -102,6 +102,13 @@ impl Machine {
         self.answer(query(text), tracing)
     }
 
+    /// Makes a keyspace of one copy.
+    fn create_keyspace(&self, name: &str) {
+        let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+        let made = self.query(&format!("CREATE KEYSPACE {name} WITH replication = {replication}"), false);
+        assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
+    }
+
     /// Begins a query and drops it after so many polls, if it is not answered by then.
     fn give_up(&self, text: &str, polls: usize) {
         let envelope = Self::envelope(query(text), false);
@@ -191,7 +198,7 @@ fn requests_without_an_answer_of_replicas_have_their_latency() {
 #[test]
 fn a_batch_with_a_condition_is_counted() {
     let machine = Machine::new();
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
     let insert = "INSERT INTO ks.t (k) VALUES (1) IF NOT EXISTS";
     let statements = vec![BatchStatement::Query { query: insert.into(), values: Values::default() }];
@@ -210,7 +217,7 @@ fn a_batch_with_a_condition_is_counted() {
 #[test]
 fn a_view_brings_no_permissions() {
     let machine = Machine::with_roles().logged_in("cassandra");
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.base (k int, c int, PRIMARY KEY (k, c))", false);
     let select = "SELECT * FROM ks.base WHERE k IS NOT NULL AND c IS NOT NULL";
     let made = machine.query(&format!("CREATE MATERIALIZED VIEW ks.by_c AS {select} PRIMARY KEY (c, k)"), false);
@@ -295,7 +302,7 @@ fn a_change_of_roles_is_in_force_when_its_client_goes_away() {
 fn permissions_follow_a_change_of_the_schema_whose_client_goes_away() {
     const POLLS_MAX: usize = 9;
     let machine = Machine::with_roles().logged_in("cassandra");
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE ROLE mallory", false);
     let give_up = |text: String, polls: usize| {
         machine.give_up(&text, polls);
@@ -331,14 +338,7 @@ fn a_role_with_a_ttl_ends() {
 #[test]
 fn a_statement_of_another_keyspace_is_warned_of() {
     let machine = Machine::new();
-    for keyspace in ["one", "two"] {
-        machine.query(
-            &format!(
-                "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
-            ),
-            false,
-        );
-    }
+    ["one", "two"].into_iter().for_each(|keyspace| machine.create_keyspace(keyspace));
     machine.query("CREATE TABLE one.t (k int PRIMARY KEY)", false);
     let prepare = |query: &'static str, keyspace: Option<&'static str>| {
         let keyspace = keyspace.map(Into::into);
@@ -394,8 +394,7 @@ fn old_names_of_settings_are_warned_of() {
 fn an_index_without_using_is_of_the_kind_of_the_configuration() {
     let found = |default_index: Option<&str>| {
         let machine = Machine::with(|services| services.config.default_index = default_index.map(str::to_owned));
-        let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
-        machine.query(&format!("CREATE KEYSPACE k WITH replication = {replication}"), false);
+        machine.create_keyspace("k");
         machine.query("CREATE TABLE k.t (k int PRIMARY KEY, v int)", false);
         if let Response::Error(error) = machine.query("CREATE INDEX ON k.t (v)", false) {
             return error.message;
@@ -478,7 +477,7 @@ fn guardrails_are_in_the_log() {
         services.guardrails = crate::guardrails::ActiveGuardrails::new(&config);
     });
     let machine = machine.logged_in("cassandra");
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
     machine.query("CREATE ROLE bob WITH LOGIN = true", false);
     machine.query("GRANT SELECT ON ks.t TO bob", false);
@@ -503,7 +502,7 @@ fn guardrails_are_in_the_log() {
 fn a_batch_of_texts_gives_others_their_turn() {
     const COUNT: usize = 1_000;
     let machine = Machine::new();
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
     let statement = |number| BatchStatement::Query {
         query: format!("DELETE FROM ks.t WHERE k = 1 /* {number} */").into(),
@@ -533,7 +532,7 @@ fn a_batch_of_texts_gives_others_their_turn() {
 #[test]
 fn texts_of_a_batch_have_a_bound_together() {
     let machine = Machine::new();
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     let fields = (0..3_000).map(|at| format!("f{at} timeuuid")).collect::<Vec<_>>().join(", ");
     machine.query(&format!("CREATE TYPE ks.wide ({fields})"), false);
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY, l list<frozen<wide>>)", false);
@@ -553,7 +552,7 @@ fn texts_of_a_batch_have_a_bound_together() {
 #[test]
 fn a_batch_counts_the_values_of_its_statements() {
     let machine = Machine::new();
-    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
     let query = "INSERT INTO ks.t (k) VALUES (?)".into();
     let statements = vec![BatchStatement::Query { query, values: Values::default() }];
