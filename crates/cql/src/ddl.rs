@@ -112,6 +112,7 @@ impl Default for Switches {
 pub type ChangedSchema = Option<(Schema, SchemaEvent)>;
 
 /// Whether a statement is executed here (even if only to be refused).
+#[cfg(test)]
 pub fn is_ddl(statement: &Statement<'_>) -> bool {
     !matches!(
         statement,

@@ -543,6 +543,7 @@ impl CommitLog {
 
     /// The memtables whose flush frees the oldest segment; empty if only the current segment has
     /// records.
+    #[cfg(test)]
     pub fn needs_flush(&self) -> Vec<DirtyKey> {
         let state = self.shared.lock();
         let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);
