@@ -287,15 +287,7 @@ fn a_participant_that_is_asked_again_answers_again() {
         [(1, SessionState::Prepared, true), (2, SessionState::Repairing, true), (3, SessionState::Failed, false)]
     {
         let LocalSession { id: session, tables, ranges, participants, .. } = session_at(&ring, 1, id, state);
-        let prepare = Prepare {
-            tables,
-            parent: session,
-            ranges,
-            is_incremental: true,
-            repaired_at: 0,
-            is_global: true,
-            preview: Preview::None,
-        };
+        let prepare = Prepare { ranges, is_incremental: true, ..full_repair(session, tables) };
         participant::prepare(node, coordinator, prepare).expect("taken");
         let request = PrepareConsistent { session, coordinator, participants };
         let ask = || consistent::begin(node, request).expect("acknowledged");
@@ -314,15 +306,9 @@ fn a_participant_that_is_asked_again_answers_again() {
 fn a_session_that_there_is_no_room_for_has_failed() {
     let ring = drifted(27);
     let (node, coordinator, participant) = (ring.node(1), ring.address(0), ring.address(1));
-    let prepare = Prepare {
-        tables: vec![node.engine.table_by_name("ks", "t").expect("the table is there").id],
-        parent: [6; 16],
-        ranges: vec![Tokens { start: Token(0), end: Token(0) }],
-        is_incremental: true,
-        repaired_at: 1,
-        is_global: true,
-        preview: Preview::None,
-    };
+    let tables = vec![node.engine.table_by_name("ks", "t").expect("the table is there").id];
+    let ranges = vec![Tokens { start: Token(0), end: Token(0) }];
+    let prepare = Prepare { ranges, is_incremental: true, repaired_at: 1, ..full_repair([6; 16], tables) };
     participant::prepare(node, coordinator, prepare).expect("taken");
     let request = PrepareConsistent { session: [6; 16], coordinator, participants: vec![coordinator, participant] };
     while node.repair_task(|| async {}) {}
@@ -364,15 +350,8 @@ fn the_oldest_ended_session_makes_room() {
     let id = |number: usize| (number as u128).to_be_bytes();
     let filled = many.enumerate().map(|(number, session)| (id(number), LocalSession { id: id(number), ..session }));
     *node.repairs.sessions() = filled.collect();
-    let prepare = Prepare {
-        tables: last.tables,
-        parent: [6; 16],
-        ranges: last.ranges,
-        is_incremental: true,
-        repaired_at: 1,
-        is_global: true,
-        preview: Preview::None,
-    };
+    let LocalSession { tables, ranges, .. } = last;
+    let prepare = Prepare { ranges, is_incremental: true, repaired_at: 1, ..full_repair([6; 16], tables) };
     participant::prepare(node, coordinator, prepare).expect("taken");
     let request = PrepareConsistent { session: [6; 16], coordinator, participants: vec![coordinator, participant] };
     consistent::begin(node, request).expect("there is room");

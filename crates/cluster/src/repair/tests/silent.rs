@@ -94,15 +94,8 @@ fn a_result_that_cannot_be_told_is_a_failure() {
     let placed = node.ring();
     let placement = placed.placement("ks").expect("known");
     let ranges: Vec<_> = placement.ranges().map(|(start, end, _)| Tokens { start, end }).collect();
-    let prepare = Prepare {
-        tables: vec![node.engine.table_by_name("ks", "t").expect("the table is there").id],
-        parent: [9; 16],
-        ranges: ranges.clone(),
-        is_incremental: false,
-        repaired_at: 0,
-        is_global: true,
-        preview: Preview::None,
-    };
+    let tables = vec![node.engine.table_by_name("ks", "t").expect("the table is there").id];
+    let prepare = Prepare { ranges: ranges.clone(), ..full_repair([9; 16], tables) };
     participant::prepare(node, from, prepare).expect("taken");
     let job = Job { parent: [9; 16], session: [8; 16], keyspace: "ks".to_owned(), table: "t".to_owned(), ranges };
     let request = ValidationRequest { job, now: node.env.clock.now_seconds() };
@@ -125,15 +118,8 @@ fn a_request_that_was_refused_is_not_acknowledged_later() {
     let ring = drifted(35);
     let (node, from) = (ring.node(1), ring.address(0));
     let session = session_at(&ring, 1, 9, SessionState::Failed);
-    let prepare = Prepare {
-        tables: session.tables,
-        parent: session.id,
-        ranges: session.ranges.clone(),
-        is_incremental: true,
-        repaired_at: 0,
-        is_global: true,
-        preview: Preview::None,
-    };
+    let ranges = session.ranges.clone();
+    let prepare = Prepare { ranges, is_incremental: true, ..full_repair(session.id, session.tables) };
     participant::prepare(node, from, prepare).expect("taken");
     let (keyspace, table) = ("ks".to_owned(), "t".to_owned());
     let job = Job { parent: session.id, session: [8; 16], keyspace, table, ranges: session.ranges };
