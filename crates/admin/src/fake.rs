@@ -521,7 +521,17 @@ impl FakeNode {
     fn metrics(&self) -> Result<NodeMetrics> {
         let foreign = ForeignRequests { total: 6, by_keyspace: vec![("shop".to_owned(), [1, 2, 3])] };
         let requests = vec![("QUERY".to_owned(), 7)];
-        Ok(NodeMetrics { connections: 3, requests, foreign, ..NodeMetrics::default() })
+        let hints = HintCounts {
+            not_stored: 12,
+            past_window: 5,
+            succeeded: 40,
+            failed: 2,
+            timed_out: 3,
+            expired: 4,
+            damaged: 1,
+            for_unowned_ranges: 6,
+        };
+        Ok(NodeMetrics { connections: 3, requests, foreign, hints, ..NodeMetrics::default() })
     }
 
     fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {

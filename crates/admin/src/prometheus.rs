@@ -17,8 +17,8 @@ use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
     CacheInfo, CasCounts, CasKindCounts, ForeignRequests, GetClientLatencies, GetCompactions, GetMessageCounts,
-    GetMessages, GetMetrics, GetNode, GetTables, MessageCounts, ReadRepairCounts, RepairFigures, ReplayMetrics,
-    TableStats,
+    GetMessages, GetMetrics, GetNode, GetTables, HintCounts, MessageCounts, ReadRepairCounts, RepairFigures,
+    ReplayMetrics, TableStats,
 };
 
 use exporters::Figures;
@@ -153,6 +153,7 @@ fn node(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     }
     foreign(&metrics.foreign, out);
     repairs(metrics.repairs, out);
+    hints(&metrics.hints, out);
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
     let log = &metrics.commitlog;
@@ -238,6 +239,26 @@ fn repairs(repairs: RepairFigures, out: &mut Exposition) {
     );
     let pending = repairs.pending_bytes as f64;
     out.one("cassandra_repair_pending_bytes", "gauge", "Bytes that sessions of incremental repairs have.", pending);
+}
+
+/// Hints (`HintsService.HintsSucceeded` and its relatives).
+fn hints(counts: &HintCounts, out: &mut Exposition) {
+    for (name, help, count) in [
+        ("hints_not_stored", "Mutations for which no hint was kept.", counts.not_stored),
+        ("hints_past_window", "Mutations of nodes that were down for too long, which got no hint.", counts.past_window),
+        ("hints_succeeded", "Hints that their nodes took.", counts.succeeded),
+        ("hints_failed", "Hints that their nodes refused, or that were not sent.", counts.failed),
+        ("hints_timed_out", "Hints that were not answered in time.", counts.timed_out),
+        ("hints_expired", "Hints that were dropped because their gc_grace had passed.", counts.expired),
+        ("hints_damaged", "Entries of hint files that did not match their checksums.", counts.damaged),
+        (
+            "hints_for_unowned_ranges",
+            "Hints that came for partitions that the node is no replica of.",
+            counts.for_unowned_ranges,
+        ),
+    ] {
+        out.one(&format!("cassandra_hints_service_{name}_total"), "counter", help, count as f64);
+    }
 }
 
 /// Reads whose replicas differed (`ReadRepair.RepairedBlocking`, `ReadRepair.ReconcileRead`).
@@ -532,6 +553,14 @@ mod tests {
             "cassandra_client_connected_native_clients 3",
             "cassandra_read_repair_repaired_blocking_total 7",
             "cassandra_read_repair_reconcile_read_total 3",
+            "cassandra_hints_service_hints_not_stored_total 12",
+            "cassandra_hints_service_hints_past_window_total 5",
+            "cassandra_hints_service_hints_succeeded_total 40",
+            "cassandra_hints_service_hints_failed_total 2",
+            "cassandra_hints_service_hints_timed_out_total 3",
+            "cassandra_hints_service_hints_expired_total 4",
+            "cassandra_hints_service_hints_damaged_total 1",
+            "cassandra_hints_service_hints_for_unowned_ranges_total 6",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}");
         }

@@ -45,7 +45,7 @@ pub use guardrails::{GetGuardrails, SetGuardrails};
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
-    GetPools, GetTables, NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
+    GetPools, GetTables, HintCounts, NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
 };
 pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest, ResumeBootstrap};
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};

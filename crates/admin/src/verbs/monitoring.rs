@@ -217,6 +217,9 @@ pub struct NodeMetrics {
     pub foreign: ForeignRequests,
     /// Repairs since the start.
     pub repairs: RepairFigures,
+    /// Hints since the start.
+    #[serde(default)]
+    pub hints: HintCounts,
     /// Spans of requests since the start, by what has become of them: sent, dropped, failed. Empty:
     /// they are not exported.
     #[serde(default)]
@@ -256,6 +259,27 @@ pub struct RepairFigures {
     pub due: u64,
     /// Tables of which a range was not repaired within gc_grace, at the last look.
     pub late_tables: u64,
+}
+
+/// Hints since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HintCounts {
+    /// Mutations for which no hint was kept.
+    pub not_stored: u64,
+    /// Of these, mutations of nodes that had been down for longer than `max_hint_window`.
+    pub past_window: u64,
+    /// Hints that their nodes took.
+    pub succeeded: u64,
+    /// Hints that their nodes refused, or that were not sent.
+    pub failed: u64,
+    /// Hints that were not answered in time.
+    pub timed_out: u64,
+    /// Hints that were dropped because their gc_grace had passed.
+    pub expired: u64,
+    /// Entries of hint files that did not match their checksums.
+    pub damaged: u64,
+    /// Hints of other nodes for partitions that this node is no replica of.
+    pub for_unowned_ranges: u64,
 }
 
 /// Streams of SSTables between nodes since the start.

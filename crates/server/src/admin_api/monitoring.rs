@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use admin::histogram::HistogramData;
 use admin::verbs::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
-    GetPools, GetTables, NodeMetrics, PoolStats, RepairFigures, StreamCounts, TableStats,
+    GetPools, GetTables, HintCounts, NodeMetrics, PoolStats, RepairFigures, StreamCounts, TableStats,
 };
 use admin::{Functions, Result};
 use cluster::cas_metrics::{CasFigures, CasMetrics};
@@ -112,6 +112,7 @@ pub(super) fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> 
         streams: streams(&services.node),
         foreign: foreign(&services.node),
         repairs: repairs(&services.node),
+        hints: hints(&services.node),
         spans: services.otlp.as_ref().map_or_else(Vec::new, |otlp| spans(&otlp.counts)),
     })
 }
@@ -155,6 +156,20 @@ fn streams(node: &cluster::Node) -> StreamCounts {
         completed: figures.completed.get(),
         failed: figures.failed.get(),
         resent: figures.resent.get(),
+    }
+}
+
+fn hints(node: &cluster::Node) -> HintCounts {
+    let figures = node.handoff_figures();
+    HintCounts {
+        not_stored: figures.refused.get(),
+        past_window: figures.past_window.get(),
+        succeeded: figures.succeeded.get(),
+        failed: figures.failed.get(),
+        timed_out: figures.timed_out.get(),
+        expired: figures.expired.get(),
+        damaged: figures.damaged.get(),
+        for_unowned_ranges: figures.received_for_others.get(),
     }
 }
 
