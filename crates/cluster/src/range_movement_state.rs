@@ -113,6 +113,17 @@ pub(crate) struct MovementState {
     pub(crate) running: Option<&'static str>,
     /// The removal that this node coordinates; None: there is none.
     pub(crate) removal: Option<Removal>,
+    /// When the last removal that this node coordinated ended; None: it has coordinated none.
+    pub(crate) removal_ended: Option<Instant>,
+}
+
+impl MovementState {
+    /// Ends the removal that this node coordinates, if there is one.
+    pub(crate) fn end_removal(&mut self, now: Instant) {
+        if self.removal.take().is_some() {
+            self.removal_ended = Some(now);
+        }
+    }
 }
 
 impl Movements {

@@ -96,7 +96,8 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let generation = |gossip: &mut Gossip| gossip.peers().get(&endpoint.address).map(|peer| peer.state.generation);
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
-    node.env.sleep(node.membership_state.movements.settings().ring_delay).await;
+    let delay = node.membership_state.movements.settings().ring_delay;
+    node.env.sleep(delay.max(time_of_confirmations(node))).await;
     if !is_under_way(node, begun) {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
@@ -108,7 +109,8 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         return Err(error);
     }
     // a node that has confirmed before it was told has confirmed an earlier removal:
-    // REPLICATION_DONE_REQ does not say which one it is about
+    // REPLICATION_DONE_REQ does not say which one it is about, and those of the last removal have
+    // expired by now
     if let Some(removal) = &mut node.membership_state.movements.state().removal {
         removal.waiting = waiting;
     }
@@ -248,6 +250,13 @@ fn is_under_way(node: &Node, begun: Instant) -> bool {
     node.membership_state.movements.state().removal.as_ref().is_some_and(|removal| removal.begun == begun)
 }
 
+/// The time from now on for which confirmations of the last removal that this node coordinated may
+/// still come. 0: there are none. A removal that was forced has ended without them.
+fn time_of_confirmations(node: &Node) -> Duration {
+    let ended = node.membership_state.movements.state().removal_ended;
+    ended.map_or(Duration::ZERO, |ended| node.timeouts().misc.saturating_sub(node.env.elapsed(ended)))
+}
+
 /// Whether a removal that this node coordinates waits for nodes that fetch data.
 fn waits(node: &Node, address: SocketAddr) -> bool {
     let state = node.membership_state.movements.state();
@@ -258,7 +267,7 @@ fn waits(node: &Node, address: SocketAddr) -> bool {
 fn forget(node: &Node, address: SocketAddr) {
     let mut state = node.membership_state.movements.state();
     if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
-        state.removal = None;
+        state.end_removal(node.env.now());
     }
 }
 
@@ -274,7 +283,7 @@ pub fn force(node: &Node) {
     }
     leaving.into_iter().for_each(|address| finish(node, address));
     // its node may not be removed any more: it has come back, or was removed by another way
-    node.membership_state.movements.state().removal = None;
+    node.membership_state.movements.state().end_removal(node.env.now());
 }
 
 /// The nodes that are being removed.

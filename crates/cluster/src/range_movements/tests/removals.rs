@@ -182,6 +182,32 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
 }
 
+/// A removal was forced, and a node confirms it seconds after the next one was asked for. The next
+/// removal waits for that node all the same, also where `ring_delay` is shorter than the time for
+/// which the confirmation was under way.
+#[test]
+fn a_confirmation_of_a_forced_removal_does_not_count_for_the_next() {
+    let mut ring = ring_of(68, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    let settings = MovementSettings { ring_delay: Duration::from_millis(100), ..MovementSettings::default() };
+    let (address, begun) = (ring.address(2), ring.node(0).env.now());
+    let earlier = Removal { address, token: 0, begun, waiting: BTreeSet::new() };
+    ring.node(0).membership_state.movements.configure(settings);
+    ring.node(0).membership_state.movements.state().removal = Some(earlier);
+    removal::force(ring.node(0));
+    beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
+    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
+    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+    ring.world.run_for(Duration::from_secs(5));
+    removal::confirm_replication(ring.node(0), ring.address(1));
+    ring.kill(1);
+    ring.world.run_for(Duration::from_secs(60));
+    let removal = ring.node(0).membership_state.movements.state().removal.clone().expect("it waits");
+    assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
+}
+
 /// A removal is ended before the others were told of it, and asked for again: the first one does
 /// not go on in the place of the second, which would end before the others have the data. Its end
 /// does not take back that this node is about to remove another one.
