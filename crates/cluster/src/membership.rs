@@ -231,7 +231,8 @@ impl Node {
             let state = self.membership_state.movements.state();
             (state.mode, state.fetches)
         };
-        if !self.identity.is_bootstrapped && fetches {
+        let is_new = !self.identity.is_bootstrapped && fetches;
+        if is_new {
             // a process that has failed to fetch everything has told ever since that it joins
             self.bootstrap(local_states, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
             if let Err(why) = self.refuse_without_gossip() {
@@ -241,7 +242,10 @@ impl Node {
             self.save_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
         }
         if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {
-            membership.become_member(local_states);
+            match is_new {
+                true => self.take_place(&membership, local_states).await.map_err(JoinError::Bootstrap)?,
+                false => membership.become_member(local_states),
+            }
             membership.with_gossip(|gossip| self.follow(gossip));
             // the others are to know it before drivers do
             if self.ring().endpoints().len() > 1 {

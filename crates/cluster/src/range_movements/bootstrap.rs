@@ -14,7 +14,8 @@
 //!    until the others know it, and fetches everything anew. So does a node that was killed: it
 //!    says BOOT at its next start before anything else.
 //! 4. A node that replaces another one looks again whether that one is down, and fails otherwise.
-//! 5. It is a member: COMPLETED on its disk, NORMAL for the others.
+//! 5. It is a member: COMPLETED on its disk, NORMAL for the others. While COMPLETED is written the
+//!    replaced node may come back, so the look is repeated in one step with NORMAL.
 //!
 //! In a ring in which users have no keyspaces yet, nodes may come all at once and fetch only what
 //! the ring keeps about itself. Each looks again when all others know that it comes: a keyspace
@@ -28,8 +29,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gossip::Absence;
-use membership::LocalApplicationStates;
+use gossip::{Absence, Gossip};
+use membership::{LocalApplicationStates, Membership};
 use ring::Ring;
 use ring::primary::Ranges;
 use ring::relocation::{NoSource, SourceChoice, subtract};
@@ -256,11 +257,31 @@ impl Node {
 
     /// Refuses to replace a node that is up.
     fn check_down(&self, replaced: SocketAddr) -> Result<(), String> {
-        let is_alive = |gossip: &mut gossip::Gossip| gossip.peers().get(&replaced).is_some_and(|peer| peer.is_alive);
-        match self.messenger().is_some_and(|messenger| messenger.with_gossip(is_alive)) {
-            true => Err(format!("Cannot replace a live node... {replaced} is up")),
-            false => Ok(()),
+        self.messenger().map_or(Ok(()), |messenger| messenger.with_gossip(|gossip| refuse_live(gossip, replaced)))
+    }
+
+    /// Tells the others that this node, which has its data, is a member. Err: the node in whose
+    /// place it stands is up again; nothing is told, and COMPLETED is taken back. Gossip takes in
+    /// nothing between the look and the word.
+    pub(crate) async fn take_place(
+        &self,
+        membership: &Membership,
+        local_states: &LocalApplicationStates,
+    ) -> Result<(), String> {
+        let replaced = self.membership_state.movements.settings().replaces;
+        let is_free = membership.with_gossip(|gossip| {
+            let is_free = replaced.map_or(Ok(()), |replaced| refuse_live(gossip, replaced));
+            if is_free.is_ok() {
+                local_states.set_normal(&mut gossip.local);
+            }
+            is_free
+        });
+        if is_free.is_err() {
+            self.membership_state.movements.set_mode(Mode::JoiningFailed);
+            // otherwise the next start would tell NORMAL at once
+            self.save_bootstrap_state(BootstrapState::InProgress).await?;
         }
+        is_free
     }
 
     /// Waits a little for nodes that came at the same time, have a lower address and have not told
@@ -430,6 +451,14 @@ impl Node {
             }
             Err(failure) => tracing::warn!(%peer, reason = failure.reason, "the data of a node has not come"),
         }
+    }
+}
+
+/// Refuses to replace a node that gossip takes for up.
+fn refuse_live(gossip: &Gossip, replaced: SocketAddr) -> Result<(), String> {
+    match gossip.peers().get(&replaced).is_some_and(|peer| peer.is_alive) {
+        true => Err(format!("Cannot replace a live node... {replaced} is up")),
+        false => Ok(()),
     }
 }
 

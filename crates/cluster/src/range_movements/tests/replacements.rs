@@ -1,5 +1,7 @@
 //! Nodes that stand in the place of others, which do not come back.
 
+use std::net::SocketAddr;
+
 use super::*;
 use crate::allocation;
 use crate::identity::Saved;
@@ -141,15 +143,13 @@ fn a_replacement_without_its_data_does_not_join() {
     check_replicas(&ring, &[0]);
 }
 
-/// A node that was only cut off is up again before the new one has its data: both would own the
-/// tokens, each in its own eyes.
-#[test]
-fn a_node_that_is_back_in_time_is_not_replaced() {
-    let mut ring = SimRing::begun(60, &["dc1"; 4], 3);
+/// A ring with two copies of its rows, whose third node is cut off and is to be replaced by a
+/// fourth one with the same tokens; and the address of the third.
+fn ring_with_one_cut_off(seed: u64) -> (SimRing, SocketAddr) {
+    let mut ring = SimRing::begun(seed, &["dc1"; 4], 3);
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     write(&ring, 0, 0, Consistency::All);
-    let tokens = ring.node(2).ring().local().tokens.clone();
-    ring.tokens.insert(3, tokens.iter().map(|token| token.0).collect());
+    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
     let (ring_delay, replaced) = (Duration::from_secs(10), ring.address(2));
     ring.movements = MovementSettings { ring_delay, replaces: Some(replaced), ..MovementSettings::default() };
     ring.world.network().partition(&[2]);
@@ -157,6 +157,15 @@ fn a_node_that_is_back_in_time_is_not_replaced() {
         ring.node(machine).ring().endpoints().iter().any(|endpoint| endpoint.address == replaced && endpoint.is_up)
     };
     assert!(ring.world.run_until(PATIENCE, || !sees(0) && !sees(1)), "it is cut off");
+    (ring, replaced)
+}
+
+/// A node that was only cut off is up again before the new one has its data: both would own the
+/// tokens, each in its own eyes.
+#[test]
+fn a_node_that_is_back_in_time_is_not_replaced() {
+    let (mut ring, replaced) = ring_with_one_cut_off(60);
+    let tokens = ring.node(2).ring().local().tokens.clone();
     slow_down(&ring, 120);
     ring.spawn(3);
     assert!(ring.world.run_until(PATIENCE, || ring.node(3).mode() == Mode::Joining), "it is on its way");
@@ -168,6 +177,34 @@ fn a_node_that_is_back_in_time_is_not_replaced() {
         snapshot.tokens().find(|(token, _)| *token == tokens[0]).map(|(_, endpoint)| endpoint.address)
     };
     assert_eq!([0, 1, 2].map(owner), [Some(replaced); 3]);
+}
+
+/// A node that was cut off is up again when the new one, which has written that its data has come,
+/// would become a member. It does not, and its next start does not find a member either.
+#[test]
+fn a_node_that_is_back_at_the_end_is_not_replaced() {
+    let (mut ring, replaced) = ring_with_one_cut_off(70);
+    slow_down(&ring, 3_000);
+    ring.spawn(3);
+    assert!(ring.world.run_until(PATIENCE, || saved(&ring, 3) == Some(BootstrapState::InProgress)), "it is on its way");
+    ring.world.network().heal();
+    let is_back = || {
+        let is_alive = |gossip: &mut ::gossip::Gossip| gossip.peers().get(&replaced).is_some_and(|peer| peer.is_alive);
+        ring.node(3).messenger().is_some_and(|messenger| messenger.with_gossip(is_alive))
+    };
+    assert!(ring.world.run_until(PATIENCE, is_back), "the other one is up");
+    let node = Arc::clone(ring.node(3));
+    assert_eq!(node.mode(), Mode::Joining, "its sources send nothing");
+    let refused = ring.world.block_on(async move {
+        node.save_bootstrap_state(BootstrapState::Completed).await.expect("room");
+        let local_states = node.membership_state.local_states.get().expect("it is on its way");
+        node.take_place(&node.membership().expect("it is on its way"), local_states).await
+    });
+    assert!(refused.is_err_and(|why| why.contains("Cannot replace a live node...")));
+    assert_eq!((ring.node(3).mode(), saved(&ring, 3)), (Mode::JoiningFailed, Some(BootstrapState::InProgress)));
+    let status = |gossip: &mut ::gossip::Gossip| ::gossip::Status::of(gossip.local.state());
+    let status = ring.node(3).messenger().expect("it is on its way").with_gossip(status);
+    assert_ne!(status, Some(::gossip::Status::Normal));
 }
 
 /// A new node takes the place, the address and the host id of one whose disk is lost.
