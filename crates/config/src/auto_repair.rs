@@ -34,6 +34,8 @@ pub struct AutoRepair {
     pub shares_replicas: bool,
     /// ignore_dcs
     pub ignored_data_centers: Vec<String>,
+    /// materialized_view_repair_enabled
+    pub repairs_views: bool,
     /// repair_session_timeout
     pub repair_max: Duration,
     /// repair_retry_backoff
@@ -60,6 +62,7 @@ impl Default for AutoRepair {
             parallel_percent: 3,
             shares_replicas: false,
             ignored_data_centers: Vec::new(),
+            repairs_views: true,
             repair_max: Duration::from_secs(3 * 60 * MINUTE),
             retry_after: Duration::from_secs(30),
             retries_max: 3,
@@ -164,6 +167,7 @@ impl AutoRepair {
             ("parallel_repair_count", self.parallel_count.to_string()),
             ("parallel_repair_percentage", self.parallel_percent.to_string()),
             ("allow_parallel_replica_repair", self.shares_replicas.to_string()),
+            ("materialized_view_repair_enabled", self.repairs_views.to_string()),
             ("repair_session_timeout", duration(self.repair_max)),
             ("repair_max_retries", self.retries_max.to_string()),
             ("repair_retry_backoff", duration(self.retry_after)),
@@ -181,6 +185,7 @@ impl AutoRepair {
             "parallel_repair_count" => self.parallel_count = usize_of(name, value, 1)?,
             "parallel_repair_percentage" => self.parallel_percent = usize_of(name, value, 0)?.min(100),
             "allow_parallel_replica_repair" => self.shares_replicas = flag(name, value)?,
+            "materialized_view_repair_enabled" => self.repairs_views = flag(name, value)?,
             "ignore_dcs" => {
                 let names = value.as_array().ok_or_else(|| format!("{name} must be a list"))?;
                 self.ignored_data_centers = names.iter().filter_map(Json::as_str).map(str::to_owned).collect();
@@ -205,7 +210,7 @@ impl AutoRepair {
             // the schedule does this and nothing else
             "repair_primary_token_range_only" if value == &Json::Bool(true) => {}
             "number_of_repair_threads" if value == &Json::from(1) => {}
-            "materialized_view_repair_enabled" | "force_repair_new_node" if value == &Json::Bool(false) => {}
+            "force_repair_new_node" if value == &Json::Bool(false) => {}
             _ => return Err(refused(name)),
         }
         Ok(())
@@ -250,10 +255,16 @@ mod tests {
     #[test]
     fn settings_are_changed_as_they_are_shown() {
         let mut settings = AutoRepair::default();
-        for (name, text) in [("min_repair_interval", "2h"), ("parallel_repair_count", "7"), ("ignore_dcs", "a, b")] {
+        for (name, text) in [
+            ("min_repair_interval", "2h"),
+            ("parallel_repair_count", "7"),
+            ("ignore_dcs", "a, b"),
+            ("materialized_view_repair_enabled", "false"),
+        ] {
             settings.change(name, text).expect("honoured");
         }
         assert_eq!((settings.interval_min.as_secs(), settings.parallel_count), (7200, 7));
+        assert!(!settings.repairs_views);
         assert_eq!(settings.ignored_data_centers, ["a", "b"]);
         let mut again = AutoRepair::default();
         settings.shown().iter().for_each(|(name, text)| again.change(name, text).expect("honoured"));

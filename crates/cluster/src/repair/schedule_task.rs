@@ -418,7 +418,8 @@ impl Task {
     fn due(&self, node: &Node, tables: &[Arc<TableMetadata>], now: i64) -> VecDeque<RepairUnit> {
         let (ring, interval) = (node.ring(), seconds(self.settings.interval_min));
         let (mut can_begin, mut standing) = (Vec::new(), Vec::new());
-        for table in tables {
+        let is_repaired = |table: &&Arc<TableMetadata>| table.kind != TableKind::View || self.settings.repairs_views;
+        for table in tables.iter().filter(is_repaired) {
             let Some(placement) = ring.placement(&table.keyspace) else { continue };
             let units = self.units(node, &ring, placement, table);
             let repaired_at = units.iter().map(|unit| unit.repaired_at).min();
@@ -509,11 +510,13 @@ fn why_off(node: &Node, settings: &ScheduleSettings) -> Option<&'static str> {
     (is_mixed && settings.is_on.is_none()).then_some("a node of the ring does not tell that it is a Helenus")
 }
 
-/// The tables that are repaired: with replicas on several nodes, and a gc_grace.
+/// The tables in the schedule, and the materialized views: with replicas on several nodes, and a
+/// gc_grace. Views are among them also while they are not repaired: otherwise they would count as
+/// new ones, which are empty, when they are repaired again.
 fn tables(node: &Node) -> Vec<Arc<TableMetadata>> {
     let (schema, ring) = (node.schema(), node.ring());
     let is_scheduled = |table: &&Arc<TableMetadata>| {
-        table.kind == TableKind::Regular
+        matches!(table.kind, TableKind::Regular | TableKind::View)
             && !schema::system::is_local_keyspace(&table.keyspace)
             && table.params.gc_grace_seconds > 0
             && ring.placement(&table.keyspace).is_some_and(|placement| placement.replication.factor() > 1)
@@ -540,7 +543,35 @@ fn beside(node: &Node, ring: &Ring) -> BTreeSet<usize> {
 mod tests {
     use super::*;
     use crate::testing::SimRing;
-    use crate::testing::views::change_on;
+    use crate::testing::views::{change_on, create_on, keyspace_with_view};
+
+    /// A view is a table of its own, whose replicas forget deletions as those of other tables do.
+    #[test]
+    fn views_are_repaired_unless_they_are_left_out() {
+        let ring = SimRing::new(40, &["dc1"; 3]);
+        create_on(&ring, &keyspace_with_view("2"));
+        ring.agree();
+        let node = ring.node(0);
+        let tables: Vec<_> = tables(node).into_iter().filter(|table| table.keyspace == "ks").collect();
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        let mut task = Task::new(Arc::default(), Progress::default(), None, node.env.now());
+        task.progress.follow(&ids, None);
+        let now = node.env.clock.now_micros() / 1_000_000;
+        let due = |task: &Task| -> BTreeSet<String> {
+            task.due(node, &tables, now).into_iter().map(|unit| unit.table).collect()
+        };
+        let (table, view) = ("t".to_owned(), "by_v".to_owned());
+        assert_eq!(due(&task), BTreeSet::from([table.clone(), view.clone()]));
+        task.settings = Arc::new(ScheduleSettings { repairs_views: false, ..ScheduleSettings::default() });
+        assert_eq!(due(&task), BTreeSet::from([table.clone()]));
+        // an operator who names no tables repairs the views too
+        let command = node.start_repair("ks", RepairOptions::default()).expect("begun").expect("other replicas");
+        assert!(ring.world.run_until(Duration::from_secs(600), || command.has_ended()));
+        let record = node.repairs.records.find(Subject::Command, &command.id).expect("noted");
+        assert!(matches!(record.state().end, Some((End::Success(_), _))), "{:?}", command.events(0));
+        let repaired: BTreeSet<String> = record.facts.tables.iter().cloned().collect();
+        assert_eq!(repaired, BTreeSet::from([table, view]));
+    }
 
     /// The replicas that have come by the change have nothing yet.
     #[test]

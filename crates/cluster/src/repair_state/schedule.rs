@@ -2,10 +2,10 @@
 //! operators see of it. Choices are plain functions ([`plan`], [`turns`], [`pace`]); the task that
 //! carries them out is `crate::repair::schedule_task`.
 //!
-//! Each node repairs the ranges of which it is the first replica, of each table with a gc_grace,
-//! in full, and again before gc_grace has passed. Nodes take turns. Cassandra's `auto_repair` has
-//! the same purpose and other means: tables of the ring say whose turn it is, and a node repairs
-//! all it has in one go.
+//! Each node repairs the ranges of which it is the first replica, of each table and materialized
+//! view with a gc_grace, in full, and again before gc_grace has passed. Nodes take turns.
+//! Cassandra's `auto_repair` has the same purpose and other means: tables of the ring say whose
+//! turn it is, and a node repairs all it has in one go.
 
 pub mod pace;
 pub mod plan;
@@ -42,6 +42,8 @@ pub struct ScheduleSettings {
     pub shares_replicas: bool,
     /// Nodes of these data centers do not begin repairs (`ignore_dcs`).
     pub ignored_data_centers: Vec<String>,
+    /// Materialized views are repaired like tables (`materialized_view_repair_enabled`).
+    pub repairs_views: bool,
     /// Longest time of a repair, after which it is ended (`repair_session_timeout`).
     pub repair_max: Duration,
     /// A repair that has failed is tried again after this time (`repair_retry_backoff`), which
@@ -70,6 +72,7 @@ impl Default for ScheduleSettings {
             parallel_percent: 3,
             shares_replicas: false,
             ignored_data_centers: Vec::new(),
+            repairs_views: true,
             repair_max: Duration::from_secs(3 * 60 * 60),
             retry_after: Duration::from_secs(30),
             retries_max: 3,
