@@ -99,8 +99,9 @@ pub trait Network: Send + Sync {
         None
     }
 
-    /// The addresses of a host. Blocks while name servers are asked. A simulated network has no
-    /// names.
+    /// The addresses of a host, those of IPv4 first. A caller that takes one address takes the
+    /// first, as Cassandra does: all keys and options then name a host by the same address. Blocks
+    /// while name servers are asked. A simulated network has no names.
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         match host.parse() {
             Ok(address) => Ok(vec![address]),
@@ -108,10 +109,10 @@ pub trait Network: Send + Sync {
         }
     }
 
-    /// The address of a host: of several the first of IPv4, as in Cassandra. None: there is no such
-    /// host. Blocks as [`Network::resolve`] does.
+    /// The first address of a host. None: there is no such host. Blocks as [`Network::resolve`]
+    /// does.
     fn resolve_one(&self, host: &str) -> Option<IpAddr> {
-        self.resolve(host).ok()?.into_iter().min_by_key(IpAddr::is_ipv6)
+        self.resolve(host).ok()?.into_iter().next()
     }
 }
 

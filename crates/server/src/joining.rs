@@ -345,9 +345,8 @@ pub(crate) fn places(location: &Location) -> NodeLocations {
 fn replaced(env: &Env, ring: &Ring, port: u16, is_member: bool) -> Result<Option<SocketAddr>, StartError> {
     let Some(name) = &ring.replaces else { return Ok(None) };
     let (host, port) = host_and_port(name, port);
-    let found = env.network.resolve(host).ok().and_then(|addresses| addresses.into_iter().next());
     let unknown = || StartError::Join(format!("replace_address_first_boot: {name} has no address"));
-    match found {
+    match env.network.resolve_one(host) {
         Some(address) => Ok(Some(SocketAddr::new(address, port))),
         None if is_member => Ok(None),
         None => Err(unknown()),

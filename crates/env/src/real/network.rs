@@ -69,14 +69,20 @@ impl Network for Tcp {
     }
 
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let mut addresses: Vec<IpAddr> = Vec::new();
-        for found in (host, 0).to_socket_addrs()? {
-            if !addresses.contains(&found.ip()) {
-                addresses.push(found.ip());
-            }
-        }
-        Ok(addresses)
+        Ok(in_order((host, 0).to_socket_addrs()?.map(|found| found.ip())))
     }
+}
+
+/// Addresses, each once: those of IPv4 first, otherwise in the order in which they were found.
+fn in_order(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses
 }
 
 fn set(socket: &Socket, options: SocketOptions) -> io::Result<()> {
@@ -209,6 +215,14 @@ impl Detached for std::net::TcpStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_a_host_begin_with_those_of_ipv4() {
+        let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let found = ["::1", "10.0.0.2", "::1", "fe80::1", "10.0.0.1", "10.0.0.2"].map(parse);
+        let expected = ["10.0.0.2", "10.0.0.1", "::1", "fe80::1"].map(parse);
+        assert_eq!(in_order(found.into_iter()), expected);
+    }
 
     #[test]
     fn a_peer_has_the_address_by_which_it_is_known() {
