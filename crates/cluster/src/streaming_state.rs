@@ -6,6 +6,7 @@ mod live;
 mod progress;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,8 +16,10 @@ use config::Streams;
 use env::{Env, Instant, Joinable, LocalFuture, Stream};
 use links::Peer;
 use metrics::Counter;
-use schema::Schema;
+use schema::{Schema, TableId};
 use sending::Pace;
+use storage::TableStore;
+use storage::received::{TruncationEffect, TruncationEpoch};
 use tokio::sync::mpsc;
 
 pub(crate) use live::{Incoming, LiveSession, SessionKey};
@@ -32,6 +35,9 @@ const ENDED_MAX: usize = 1000;
 /// Most dropped keyspaces that are remembered. Beyond this number the first ones by name are
 /// forgotten, and a session fails that asks for one of them.
 const DROPPED_MAX: usize = 10_000;
+
+/// Most offers that are remembered. Beyond this number the oldest are forgotten.
+const OFFERS_MAX: usize = 4096;
 
 /// Most links and sessions that may wait for their thread, which takes them at once.
 pub(crate) const COMMANDS_MAX: usize = 1024;
@@ -65,6 +71,17 @@ pub(crate) struct Worker {
     pub thread: Box<dyn Joinable>,
 }
 
+/// Files of this node that a peer is told of.
+struct Offer {
+    peer: SocketAddr,
+    /// The tables of the files, without those for which the offer was taken.
+    tables: BTreeSet<TableId>,
+    /// The moment from before the look at the SSTables of the tables.
+    looked_at: TruncationEpoch,
+    /// The end of the look.
+    at: Instant,
+}
+
 /// The times at which the next bytes may go, by kind of stream.
 struct Paces {
     parts: Pace,
@@ -85,6 +102,8 @@ pub(crate) struct StreamingState {
     ended: Mutex<VecDeque<SessionProgress>>,
     /// Keyspaces that were dropped since the start of the process, and were not made again.
     dropped: Mutex<BTreeSet<String>>,
+    /// The files that peers were told of, oldest first.
+    offers: Mutex<VecDeque<Offer>>,
     paces: Mutex<Paces>,
 }
 
@@ -99,6 +118,7 @@ impl StreamingState {
             sessions: Mutex::new(BTreeMap::new()),
             ended: Mutex::default(),
             dropped: Mutex::default(),
+            offers: Mutex::default(),
             paces: Mutex::new(paces),
         }
     }
@@ -120,6 +140,41 @@ impl StreamingState {
     /// Whether this node has dropped a keyspace since its start.
     pub fn was_dropped(&self, keyspace: &str) -> bool {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).contains(keyspace)
+    }
+
+    /// The offers of the last time that is this long. Older ones are forgotten.
+    fn offers(&self, now: Instant, within: Duration) -> MutexGuard<'_, VecDeque<Offer>> {
+        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        offers.retain(|offer| now.since(offer.at) <= within);
+        offers
+    }
+
+    /// Notes that a peer is told of files of these tables, which were looked for after a moment.
+    /// The note is kept for a time.
+    pub fn note_offer(
+        &self,
+        peer: SocketAddr,
+        tables: BTreeSet<TableId>,
+        looked_at: TruncationEpoch,
+        (now, within): (Instant, Duration),
+    ) {
+        let mut offers = self.offers(now, within);
+        if offers.len() == OFFERS_MAX {
+            offers.pop_front();
+        }
+        offers.push_back(Offer { peer, tables, looked_at, at: now });
+    }
+
+    /// The peers that were told, within a time, of files of a table from before a truncation that
+    /// has ended. Each offer is given once for a table.
+    pub fn take_offers(&self, store: &TableStore, (now, within): (Instant, Duration)) -> BTreeSet<SocketAddr> {
+        let mut offers = self.offers(now, within);
+        let take = |offer: &mut Offer| {
+            let is_meant = offer.tables.contains(&store.id)
+                && store.truncation_effect(offer.looked_at) == TruncationEffect::Removed;
+            (is_meant && offer.tables.remove(&store.id)).then_some(offer.peer)
+        };
+        offers.iter_mut().filter_map(take).collect()
     }
 
     /// Gives work to the thread. False: there is no thread, or too much waits for it.

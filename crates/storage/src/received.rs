@@ -12,8 +12,9 @@
 //! the sender had read all of them before ([`IfTruncated`] says what becomes of the stream). Rows
 //! of a sender that told of its files after the TRUNCATE stay, because some may have been written
 //! since; the sender's own TRUNCATE has removed the others, if it came before the sender's look at
-//! its SSTables. The timestamps of cells are not looked at, because clients choose them. Cassandra
-//! adds everything that comes after the TRUNCATE.
+//! its SSTables. A sender whose TRUNCATE comes later has its receivers truncate again
+//! (`cluster::coordinator::truncate`). The timestamps of cells are not looked at, because clients
+//! choose them. Cassandra adds everything that comes after the TRUNCATE.
 //!
 //! Where rows have to pass the path of writes instead, [`ReceivedSSTables::readers`] gives them,
 //! and [`ReceivedSSTables::abandon`] removes the files behind it. A stream that is given up leaves

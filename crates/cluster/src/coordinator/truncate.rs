@@ -1,18 +1,24 @@
 //! TRUNCATE: every node of the ring drops what it has of a table, and ends the repairs of the table
 //! that it takes part in (`crate::repair`), before and behind that.
 //!
-//! All of them must be up, and all must have done it before it is answered. Agrees with
+//! All of them must be up, and all must have done it before it is answered. A node that has told
+//! another one of files from before its cut asks that one to truncate again before it answers: the
+//! other one may have had its own cut before it was told, and takes the rows for later ones then.
+//! A row that this removes was written before the TRUNCATE was answered. Agrees with
 //! `org.apache.cassandra.service.StorageProxy.truncateBlocking` and `TruncateResponseHandler`.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use env::Instant;
 use internode::Verb;
 use internode::payload::simple::Truncation;
-use membership::{Request, RequestCallback};
+use membership::{Request, RequestCallback, RequestFailure};
 use ring::{EndpointId, InsufficientReplicas};
 use schema::TableMetadata;
-use storage::StorageError;
+use storage::{StorageError, TableStore};
 use tokio::sync::OwnedSemaphorePermit;
 use types::{Consistency, WriteKind};
 
@@ -75,6 +81,7 @@ impl Node {
         let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
         let limit = self.timeouts().truncate.saturating_sub(self.env.elapsed(begun));
         self.end_repairs_of(&stores);
+        let truncated = stores.clone();
         let (node, closing) = (Arc::clone(self), self.replica.close_views());
         let truncation = async move {
             let _turn = turn;
@@ -95,7 +102,67 @@ impl Node {
             Ok::<_, WriteError>(())
         };
         let truncation = self.env.run_to_completion("truncate", truncation);
-        within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))
+        within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))?;
+        let receivers = self.receivers_of(&truncated);
+        match receivers.is_empty() {
+            true => Ok(()),
+            false => Box::pin(self.truncate_at(receivers, &store, begun)).await,
+        }
+    }
+
+    /// The time for which peers that were told of files are to truncate again. A peer that was
+    /// told longer ago than a TRUNCATE may take was told before its own cut, and drops the rows.
+    pub(crate) fn truncates_receivers_within(&self) -> Duration {
+        // a peer hears of the files some time after they were looked for
+        self.timeouts().truncate * 2
+    }
+
+    /// The peers in the ring that were told of files of these tables from before their cuts.
+    fn receivers_of(&self, stores: &[Arc<TableStore>]) -> BTreeSet<SocketAddr> {
+        let time = (self.env.now(), self.truncates_receivers_within());
+        let of_table = |store: &Arc<TableStore>| self.streaming_state.take_offers(store, time);
+        let mut receivers: BTreeSet<SocketAddr> = stores.iter().flat_map(of_table).collect();
+        let ring = self.ring();
+        receivers.retain(|peer| ring.endpoints().iter().any(|other| other.address == *peer));
+        receivers
+    }
+
+    /// Asks peers to truncate a table, which this node has done, and waits for all of them.
+    /// `begun`: when this node was asked. Err: rows may be there again.
+    async fn truncate_at(
+        &self,
+        peers: BTreeSet<SocketAddr>,
+        store: &TableStore,
+        begun: Instant,
+    ) -> Result<(), WriteError> {
+        let Some(messenger) = self.messenger() else { return Ok(()) };
+        let table = store.table();
+        let truncation = Truncation { keyspace: table.keyspace.clone(), table: table.name.clone() };
+        let payload = truncation.encode().map_err(|_| WriteError::Peers)?;
+        let life = self.timeouts().truncate.saturating_sub(self.env.elapsed(begun));
+        let request = Request::new(Verb::TruncateReq, payload, life);
+        let ring = self.ring();
+        let is_up = |peer: &SocketAddr| ring.endpoints().iter().any(|other| other.address == *peer && other.is_up);
+        let (up, down): (Vec<_>, Vec<_>) = peers.into_iter().partition(is_up);
+        let asked: Vec<_> = up.into_iter().map(|peer| (peer, messenger.request(peer, request.clone()))).collect();
+        let mut truncated = Ok(());
+        if let Some(peer) = down.first() {
+            tracing::warn!(table = store.name(), %peer, "a node that was told of files from before a TRUNCATE is down");
+            truncated = Err(WriteError::Peers);
+        }
+        for (peer, answer) in asked {
+            if let Err(failure) = answer.await {
+                tracing::warn!(
+                    table = store.name(),
+                    %peer,
+                    ?failure,
+                    "a node that was told of files from before a TRUNCATE has not truncated again"
+                );
+                let is_late = failure == RequestFailure::TimedOut;
+                truncated = Err(if is_late { WriteError::TimedOut } else { WriteError::Peers });
+            }
+        }
+        truncated
     }
 
     async fn truncate_distributed(

@@ -1,13 +1,15 @@
 //! The files that this node sends in a session: its SSTables with something in the wanted ranges,
-//! after a flush. A TRUNCATE of this node that is under way ends before its table is looked at, and
-//! a table that is truncated before the peer is told of the files is looked at again. Otherwise the
-//! peer could have its own TRUNCATE behind it, and would take the rows for later ones. A TRUNCATE
-//! that comes here behind that changes nothing of what is sent: the peer drops the rows that its
-//! own has removed. A table or a keyspace that is dropped before the peer is told of it is passed
-//! over; what the peer was told of stays open and is sent.
+//! after a flush. A TRUNCATE of this node that is under way ends before its table is looked at,
+//! and a table that is truncated before the peer is told of the files is looked at again.
+//! Otherwise the peer could have its own TRUNCATE behind it, and would take the rows for later
+//! ones. A TRUNCATE that comes here behind that changes nothing of what is sent: the peer drops
+//! the rows that its own has removed, and is asked to truncate again where its own may have come
+//! before it was told (`crate::coordinator::truncate`). A table or a keyspace that is dropped
+//! before the peer is told of it is passed over; what the peer was told of stays open and is sent.
 //! `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,11 +60,12 @@ impl From<RangeTransfer> for Wanted {
     }
 }
 
-/// The files of all tables, numbered in each table. Err: a sentence that says why they cannot be
-/// sent.
+/// The files of all tables for a peer, which is told of them next, numbered in each table. Err: a
+/// sentence that says why they cannot be sent.
 pub(super) async fn files(
     node: &Arc<Node>,
     init: &StreamInit,
+    peer: SocketAddr,
     wanted: Vec<Wanted>,
 ) -> Result<Vec<OutgoingFile>, String> {
     let tables = tables(node, wanted)?;
@@ -81,6 +84,11 @@ pub(super) async fn files(
         if !is_truncated || looks == LOOKS_MAX {
             // a peer that has dropped the table too would refuse the session
             all.retain(|file| tables.get(&file.id.table).is_some_and(|(store, _)| !store.is_closed()));
+            if init.preview == Preview::None && !all.is_empty() {
+                let offered = all.iter().map(|file| file.id.table).collect();
+                let time = (node.env.now(), node.truncates_receivers_within());
+                node.streaming_state.note_offer(peer, offered, begun_at, time);
+            }
             return Ok(all);
         }
         looks += 1;

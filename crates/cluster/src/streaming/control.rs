@@ -81,7 +81,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: OwnSession) -> SessionEn
     // the stream of a repair
     let begun_at = since.unwrap_or_else(|| node.engine.truncation_epoch());
     checks::can_hand_on(node, peer, &transfers).await.map_err(failed)?;
-    let files = collect::files(node, &init, transfers).await.map_err(failed)?;
+    let files = collect::files(node, &init, peer, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
     let live = Arc::new(LiveSession::new(key, init, session, &node.env, begun_at, tell));
@@ -186,7 +186,7 @@ async fn take_table_files(node: &Node, live: &LiveSession, table: TableId) -> Re
 async fn asked_for(node: &Arc<Node>, live: &LiveSession, wanted: Vec<Wanted>) -> Result<Vec<OutgoingFile>, String> {
     checks::check_requested(node, live, &wanted)?;
     checks::can_hand_on(node, live.key.peer, &wanted).await?;
-    collect::files(node, &live.init, wanted).await
+    collect::files(node, &live.init, live.key.peer, wanted).await
 }
 
 struct SessionTask {

@@ -608,6 +608,27 @@ fn a_truncation_before_the_first_file_of_its_table_drops_the_rows() {
     }
 }
 
+/// TRUNCATE comes to the receiver before a stream, and to the sender when it has told of its
+/// files: the receiver takes the rows for later ones, those that come and those that have come,
+/// until the sender has it truncate again. A receiver that was told long ago had its own TRUNCATE
+/// behind that.
+#[test]
+fn a_sender_that_is_truncated_later_has_its_receiver_truncate_again() {
+    for (seconds, is_kept) in [(0, false), (60, false), (600, true)] {
+        let ring = ring_with_rows(26);
+        truncate(&ring, 1, "ks");
+        let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+        ring.world.run_for(Duration::from_secs(seconds));
+        ring.world.block_on(ring.node(0).truncate_here("ks", "t")).expect("truncated");
+        ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
+        let outcome = running.end(&ring);
+        assert!(outcome.is_complete(), "{outcome:?}");
+        let came = (0..KEYS).filter(|k| !ring.stored(1, "ks", *k).is_empty()).count();
+        assert_eq!(came > 0, is_kept, "{came} keys have come, {seconds} s after the begin");
+        assert_eq!(ring.stored(1, "ks", 9_000), [(1, 7)], "it was written behind the TRUNCATE");
+    }
+}
+
 /// TRUNCATE on the sender is under way while its files are asked for: its rows from before the cut
 /// are about to go, and the receiver may have its own TRUNCATE behind it.
 #[test]
