@@ -78,7 +78,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let endpoint = ring.endpoint(removed).clone();
     node.refuse_without_gossip().map_err(OperationError::Failed)?;
     refuse_concurrent_changes(node, &endpoint, |_| true)?;
-    let (waiting, begun) = (gaining_nodes(node, &ring, removed)?, node.env.now());
+    let (mut waiting, begun) = (gaining_nodes(node, &ring, removed)?.up, node.env.now());
     {
         let mut state = node.membership_state.movements.state();
         if state.removal.is_some() {
@@ -107,6 +107,14 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     if let Err(error) = heard.and_then(|()| refuse_concurrent_changes(node, &endpoint, |other| other < own)) {
         forget(node, endpoint.address);
         return Err(error);
+    }
+    // a node that has come up since then gains ranges too
+    let ring = node.ring();
+    if let Ok(gaining) = removable(&ring, id).and_then(|removed| gaining_nodes(node, &ring, removed)) {
+        waiting.extend(gaining.up);
+        for endpoint in gaining.down.difference(&waiting) {
+            tracing::warn!(%endpoint, "a node is down and will not receive the data of the one that is removed");
+        }
     }
     // a node that has confirmed before it was told has confirmed an earlier removal:
     // REPLICATION_DONE_REQ does not say which one it is about, and those of the last removal have
@@ -322,9 +330,15 @@ fn failed<T>(why: impl Into<String>) -> Result<T> {
     Err(OperationError::Failed(why.into()))
 }
 
-/// The nodes that gain ranges when one is removed, and are up.
-fn gaining_nodes(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<SocketAddr>> {
-    let mut gaining = BTreeSet::new();
+/// The nodes that gain ranges when one is removed.
+#[derive(Default)]
+struct GainingNodes {
+    up: BTreeSet<SocketAddr>,
+    down: BTreeSet<SocketAddr>,
+}
+
+fn gaining_nodes(node: &Node, ring: &Ring, removed: EndpointId) -> Result<GainingNodes> {
+    let mut gaining = GainingNodes::default();
     for (_, placement) in node.shared_keyspaces(ring).map_err(OperationError::Failed)? {
         // the only copy is lost: nobody can fetch it
         if placement.replication.factor() == 1 {
@@ -332,13 +346,8 @@ fn gaining_nodes(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeS
         }
         for id in ring.removal_gains(&placement, removed) {
             let endpoint = ring.endpoint(id);
-            match endpoint.is_up {
-                true => drop(gaining.insert(endpoint.address)),
-                false => tracing::warn!(
-                    endpoint = %endpoint.address,
-                    "a node is down and will not receive the data of the one that is removed"
-                ),
-            }
+            let nodes = if endpoint.is_up { &mut gaining.up } else { &mut gaining.down };
+            nodes.insert(endpoint.address);
         }
     }
     Ok(gaining)

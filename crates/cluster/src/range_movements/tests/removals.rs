@@ -182,6 +182,27 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
 }
 
+/// A node that gains ranges is down when a removal is asked for, and comes up before the others
+/// are told of the removal, which waits for it.
+#[test]
+fn a_removal_waits_for_a_node_that_comes_up_before_it_is_told() {
+    let mut ring = ring_of(69, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    [1, 2].into_iter().for_each(|machine| ring.kill(machine));
+    ring.agree();
+    beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
+    let under_way = |ring: &SimRing| ring.node(0).membership_state.movements.state().removal.clone();
+    assert!(ring.world.run_until(PATIENCE, || under_way(&ring).is_some()), "it has begun");
+    assert!(!under_way(&ring).expect("it has begun").waiting.contains(&ring.address(1)), "that one is down");
+    ring.start(1);
+    let is_told = || ring.node(0).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    assert!(ring.world.run_until(PATIENCE, is_told), "the others are told");
+    assert!(under_way(&ring).expect("it waits").waiting.contains(&ring.address(1)), "it is up");
+    assert!(ring.world.run_until(PATIENCE, || under_way(&ring).is_none()), "{}", removal::status(ring.node(0)));
+    agree_on_members(&ring, &[0, 1]);
+    check_replicas(&ring, &[0]);
+}
+
 /// A removal was forced, and a node confirms it seconds after the next one was asked for. The next
 /// removal waits for that node all the same, also where `ring_delay` is shorter than the time for
 /// which the confirmation was under way.
