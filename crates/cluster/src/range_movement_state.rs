@@ -104,6 +104,9 @@ pub(crate) struct MovementState {
     pub(crate) mode: Mode,
     /// The node fetches its data before it becomes a member.
     pub(crate) fetches: bool,
+    /// The bootstrap has fetched last from a ring in which users had no keyspaces: from any
+    /// replica, and without a turn.
+    pub(crate) is_of_new_ring: bool,
     /// The reason why a bootstrap that had begun has fetched all ranges again, as a sentence
     /// without a full stop; None: it has not fetched them again. It is about the bootstrap that
     /// runs, or the last one.

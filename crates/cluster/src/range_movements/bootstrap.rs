@@ -110,13 +110,12 @@ impl Node {
         let first = local_states.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);
         let joining = Joining { local_states, status, settings };
-        let mut is_resumed = is_resumed;
         if settings.replaces.is_none() && !self.has_keyspaces_of_users() {
             // the nodes of a new ring may come at the same time, and none waits for another
+            self.membership_state.movements.state().is_of_new_ring = true;
             match self.fetch_of_new_ring(&joining).await {
                 Ok(true) => return Ok(()),
-                // nothing that an earlier attempt has fetched counts in a ring that has rows now
-                Ok(false) => is_resumed = false,
+                Ok(false) => {}
                 Err(why) => {
                     self.membership_state.movements.set_mode(Mode::JoiningFailed);
                     return Err(why);
@@ -142,6 +141,8 @@ impl Node {
         }
         self.membership_state.movements.set_mode(Mode::Joining);
         self.save_bootstrap_state(BootstrapState::InProgress).await?;
+        // nothing that was fetched from a new ring counts in one that has rows now
+        let is_resumed = is_resumed && !self.membership_state.movements.state().is_of_new_ring;
         let fetched = self.fetch_as_joining(&joining, is_resumed).await;
         // a node that was only cut off may be back, and would not give its tokens up: the writes
         // that it coordinates would go to other replicas than the reads of the others
@@ -192,6 +193,7 @@ impl Node {
     /// the others may have written only to other nodes meanwhile.
     fn restart_join(&self, joining: &Joining<'_>) -> Result<(), String> {
         self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
+        self.membership_state.movements.state().is_of_new_ring = false;
         self.announce_join(joining);
         Ok(())
     }

@@ -246,6 +246,21 @@ fn a_resumed_bootstrap_does_not_trust_what_came_before_it_was_forgotten() {
     }
 }
 
+/// The attempt that has failed was that of a ring in which users had no keyspaces. They have some
+/// when the operator resumes it, and nothing counts that came by that attempt.
+#[test]
+fn a_resumed_bootstrap_does_not_trust_what_came_from_a_new_ring() {
+    let mut ring = with_a_bootstrap_that_has_failed();
+    bring_the_source_back(&mut ring);
+    let node = Arc::clone(ring.node(2));
+    // as if everything had come by such an attempt
+    node.record_available("ks", &vec![(types::Token(i64::MIN), types::Token(i64::MIN))]).expect("recorded");
+    node.membership_state.movements.state().is_of_new_ring = true;
+    ring.world.block_on(async move { node.enter().await }).expect("everything comes");
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0]);
+}
+
 /// With `join_ring: false` a node coordinates and has no data, until it is told to join.
 #[test]
 fn a_node_that_stays_out_joins_when_it_is_told_to() {
