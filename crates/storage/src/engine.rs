@@ -77,6 +77,9 @@ pub struct Engine {
     last_timestamp: AtomicI64,
     /// The number of the last cut that a truncation of any table has begun to make.
     last_truncation: AtomicU64,
+    /// The time in the name of the last snapshot that was taken before a table was truncated or
+    /// dropped, milliseconds since 1970; 0: none was taken since the start.
+    last_automatic_snapshot: AtomicI64,
     pub(crate) draining: AtomicBool,
     pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
@@ -127,6 +130,7 @@ impl Engine {
             schema_changes: Mutex::new(()),
             last_timestamp: AtomicI64::new(0),
             last_truncation: AtomicU64::new(0),
+            last_automatic_snapshot: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             _locks: locks,
@@ -177,6 +181,16 @@ impl Engine {
     /// The number of a cut that is about to be made.
     pub(crate) fn next_truncation_number(&self) -> u64 {
         self.last_truncation.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// The time for the name of a snapshot that is taken before a table is truncated or dropped,
+    /// milliseconds since 1970: that of the wall clock, or a later one if the last snapshot has it.
+    pub(crate) fn next_automatic_snapshot(&self) -> i64 {
+        let wall = self.env.clock.now_micros() / 1000;
+        let later = |last: i64| wall.max(last.saturating_add(1));
+        let last = &self.last_automatic_snapshot;
+        let last = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(later(last)));
+        later(last.unwrap_or_else(|last| last))
     }
 
     /// A timestamp for rows that the engine writes itself: the time of the wall clock, or `step`

@@ -46,9 +46,10 @@ pub fn is_automatic(engine: &Engine, store: &TableStore) -> bool {
 }
 
 /// Takes the snapshot before a table is dropped or truncated. One that cannot be completed leaves
-/// nothing behind.
+/// nothing behind. The name is of this snapshot alone: two truncations of a table at one moment
+/// would link the same files into one directory, which is refused.
 pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str) -> Result<(), StorageError> {
-    let tag = format!("{why}-{}-{}", engine.env.clock.now_micros() / 1000, store.table().name);
+    let tag = format!("{why}-{}-{}", engine.next_automatic_snapshot(), store.table().name);
     let taken = take(engine, store, &tag);
     if taken.is_err()
         && let Err(error) = clear(engine, store, Some(&tag))

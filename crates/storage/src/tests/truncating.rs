@@ -16,7 +16,7 @@ use super::common::number;
 use super::dropping::Node;
 use super::restart::{mutation, open, options};
 use crate::commitlog::{self, SyncMode};
-use crate::{EngineOptions, StorageError, TableStore, schema_change, truncate};
+use crate::{EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate};
 
 type Done = Result<(), StorageError>;
 
@@ -124,6 +124,19 @@ fn listings_and_syncs_of_a_truncation_do_not_grow_with_the_sstables() {
     let made: Vec<u64> = operations().into_iter().zip(before).map(|(after, before)| after - before).collect();
     assert!(made.iter().all(|made| *made < 20), "listings and syncs: {made:?}");
     assert!(keys(&node, &store).is_empty());
+}
+
+/// Several nodes ask for truncations of a table in the same millisecond.
+#[test]
+fn snapshots_of_truncations_at_one_moment_have_names_of_their_own() {
+    let node = Node::open(18, true);
+    let store = node.store("t");
+    write(&node, 1);
+    flush(&node, &store);
+    for _ in 0..2 {
+        snapshot::take_automatic(&node.engine, &store, "truncated").expect("a sound disk links");
+    }
+    assert_eq!(snapshot::list(&node.engine, &store).expect("listed").len(), 2);
 }
 
 #[test]
