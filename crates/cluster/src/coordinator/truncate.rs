@@ -4,7 +4,8 @@
 //! All of them must be up, and all must have done it before it is answered. A node that has told
 //! another one of files from before its cut asks that one to truncate again before it answers: the
 //! other one may have had its own cut before it was told, and takes the rows for later ones then.
-//! A row that this removes was written before the TRUNCATE was answered. Agrees with
+//! A row that this removes was written before the TRUNCATE was answered. Files of repairs are left
+//! out: a TRUNCATE ends their streams on both sides. Agrees with
 //! `org.apache.cassandra.service.StorageProxy.truncateBlocking` and `TruncateResponseHandler`.
 
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ use types::{Consistency, WriteKind};
 
 use super::acknowledgement::replica_wait::ReplicaWait;
 use super::error::RequestError;
-use super::pending_write::PendingWrite;
+use super::pending_write::{PendingWrite, result_of};
 use super::write::distributed::RingPeers;
 use super::write_answers::{AnswerScope, WriteAnswers};
 use crate::node::Node;
@@ -114,7 +115,7 @@ impl Node {
     /// told longer ago than a TRUNCATE may take was told before its own cut, and drops the rows.
     pub(crate) fn truncates_receivers_within(&self) -> Duration {
         // a peer hears of the files some time after they were looked for
-        self.timeouts().truncate * 2
+        self.timeouts().truncate.saturating_mul(2)
     }
 
     /// The peers in the ring that were told of files of these tables from before their cuts.
@@ -151,14 +152,16 @@ impl Node {
             truncated = Err(WriteError::Peers);
         }
         for (peer, answer) in asked {
-            if let Err(failure) = answer.await {
+            let answer = answer.await;
+            let is_late = matches!(answer, Err(RequestFailure::TimedOut));
+            let done = answer.map_err(RequestFailure::reason).and_then(|message| result_of(&message));
+            if let Err(reason) = done {
                 tracing::warn!(
                     table = store.name(),
                     %peer,
-                    ?failure,
+                    reason = reason.name(),
                     "a node that was told of files from before a TRUNCATE has not truncated again"
                 );
-                let is_late = failure == RequestFailure::TimedOut;
                 truncated = Err(if is_late { WriteError::TimedOut } else { WriteError::Peers });
             }
         }

@@ -4,8 +4,9 @@
 //! Otherwise the peer could have its own TRUNCATE behind it, and would take the rows for later
 //! ones. A TRUNCATE that comes here behind that changes nothing of what is sent: the peer drops
 //! the rows that its own has removed, and is asked to truncate again where its own may have come
-//! before it was told (`crate::coordinator::truncate`). A table or a keyspace that is dropped
-//! before the peer is told of it is passed over; what the peer was told of stays open and is sent.
+//! before it was told (`crate::coordinator::truncate`). The stream of a repair ends with it. A
+//! table or a keyspace that is dropped before the peer is told of it is passed over; what the peer
+//! was told of stays open and is sent.
 //! `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use storage::TableStore;
 use storage::received::TruncationEffect;
 use storage::view::View;
 use streaming::data::outgoing;
-use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
+use streaming::{Operation, Preview, Received, StreamInit, StreamRequest, TokenRange};
 
 use super::plan::RangeTransfer;
 use crate::node::Node;
@@ -84,7 +85,8 @@ pub(super) async fn files(
         if !is_truncated || looks == LOOKS_MAX {
             // a peer that has dropped the table too would refuse the session
             all.retain(|file| tables.get(&file.id.table).is_some_and(|(store, _)| !store.is_closed()));
-            if init.preview == Preview::None && !all.is_empty() {
+            // a TRUNCATE ends streams of repairs on both sides
+            if init.operation != Operation::Repair && init.preview == Preview::None && !all.is_empty() {
                 let offered = all.iter().map(|file| file.id.table).collect();
                 let time = (node.env.now(), node.truncates_receivers_within());
                 node.streaming_state.note_offer(peer, offered, begun_at, time);

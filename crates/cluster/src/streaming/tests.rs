@@ -629,6 +629,19 @@ fn a_sender_that_is_truncated_later_has_its_receiver_truncate_again() {
     }
 }
 
+/// A TRUNCATE behind a repair truncates each node once: TRUNCATE ends streams of repairs on both
+/// sides.
+#[test]
+fn a_sender_of_a_repair_has_nobody_truncate_again() {
+    let ring = ring_with_rows(27);
+    take_part(&ring, 1);
+    let outcome = run_on(&ring, 0, exchange(&ring, 1));
+    assert!(outcome.is_complete(), "{outcome:?}");
+    let before = ring.node(1).engine.truncation_epoch();
+    ring.world.block_on(ring.node(0).truncate_here("ks", "t")).expect("truncated");
+    assert_eq!(ring.node(1).engine.truncation_epoch(), before);
+}
+
 /// TRUNCATE on the sender is under way while its files are asked for: its rows from before the cut
 /// are about to go, and the receiver may have its own TRUNCATE behind it.
 #[test]
