@@ -188,6 +188,8 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
 fn a_removal_waits_for_a_node_that_comes_up_before_it_is_told() {
     let mut ring = ring_of(69, 3);
     let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    // more than a lost sign of life is waited for (10 s)
+    ring.node(0).membership_state.movements.configure(MovementSettings::default());
     [1, 2].into_iter().for_each(|machine| ring.kill(machine));
     ring.agree();
     beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
