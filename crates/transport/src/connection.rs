@@ -199,6 +199,11 @@ impl<S: Session> Connection<S> {
                 }
                 true
             }
+            Some(CloseReason::TricklingReader) => {
+                let (peer, untaken) = (self.origin.peer, self.output.pending());
+                tracing::warn!(%peer, untaken, "connection closed: its client takes answers far too slowly");
+                false
+            }
             Some(close_reason) => {
                 tracing::debug!(peer = %self.origin.peer, verdict = ?close_reason, "connection closed");
                 false
@@ -523,17 +528,13 @@ impl<S: Session> Connection<S> {
         }
         let core = &self.origin.core;
         let flushed = self.output.poll_flush(context, &mut *self.stream, &core.stats)?;
-        let blocked = &self.origin.control.write_blocked;
+        let control = &self.origin.control;
         if !matches!(flushed, Flushed::Blocked(0)) {
-            self.origin.control.has_written.set(true);
+            control.has_written.set(true);
         }
         match flushed {
-            Flushed::All | Flushed::Yielded => blocked.set(None),
-            Flushed::Blocked(taken) => {
-                if taken > 0 || blocked.get().is_none() {
-                    blocked.set(Some(core.shared.env.now()));
-                }
-            }
+            Flushed::All | Flushed::Yielded => control.end_write_block(),
+            Flushed::Blocked(taken) => control.note_write_block(taken, || core.shared.env.now()),
         }
         Ok(())
     }

@@ -12,7 +12,10 @@ use std::task::Waker;
 
 use env::Instant;
 
-use crate::limits::{BODY_TIMEOUTS, CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, SHRINK_AFTER, ServerLimits};
+use crate::limits::{
+    BODY_TIMEOUTS, CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, SHRINK_AFTER, SLOW_READER_BYTES_PER_SECOND,
+    SLOW_READER_TIMEOUTS, ServerLimits,
+};
 use crate::protocol::Protocol;
 
 /// Why the worker wants a connection to end.
@@ -26,6 +29,8 @@ pub(crate) enum CloseReason {
     StartupTimeout,
     /// The client does not take its responses.
     SlowReader,
+    /// The client takes its responses, but so slowly that it would keep their room for hours.
+    TricklingReader,
     /// The client takes too long to hang up after the last response.
     Lingering,
     /// The client has closed its side, and its last requests take long: it is taken to be gone.
@@ -54,6 +59,9 @@ pub(crate) struct Control<P: Protocol> {
     /// Since when the socket has taken nothing of a non-empty out buffer; None: it takes bytes, or
     /// the buffer is empty.
     pub write_blocked: Cell<Option<Instant>>,
+    /// When the ticker began to count what the client takes of a non-empty out buffer, and the
+    /// bytes taken since. None: the buffer is empty, or the ticker has not looked since it was.
+    progress: Cell<Option<(Instant, u64)>>,
     /// Since when the connection only waits for the client to hang up; None: it does not.
     pub lingering: Cell<Option<Instant>>,
     /// Since when the client has closed its side; None: it has not.
@@ -87,6 +95,7 @@ impl<P: Protocol> Control<P> {
             last_written: Cell::new(now),
             ready: Cell::new(false),
             write_blocked: Cell::new(None),
+            progress: Cell::new(None),
             lingering: Cell::new(None),
             hung_up: Cell::new(None),
             body_begun: Cell::new(None),
@@ -151,6 +160,40 @@ impl<P: Protocol> Control<P> {
         self.events.borrow_mut().pop_front()
     }
 
+    /// The socket has taken the whole out buffer, or as much as one turn may write.
+    pub fn end_write_block(&self) {
+        self.write_blocked.set(None);
+        self.progress.set(None);
+    }
+
+    /// The socket has taken so many bytes of the out buffer, and takes no more now. `now` is asked
+    /// for the time where it is needed.
+    pub fn note_write_block(&self, taken: usize, now: impl FnOnce() -> Instant) {
+        if taken > 0 || self.write_blocked.get().is_none() {
+            self.write_blocked.set(Some(now()));
+        }
+        if let Some((since, before)) = self.progress.get() {
+            self.progress.set(Some((since, before + taken as u64)));
+        }
+    }
+
+    /// Whether the client takes its answers, and far too slowly.
+    fn is_trickling(&self, now: Instant, limits: &ServerLimits) -> bool {
+        if self.write_blocked.get().is_none() {
+            return false;
+        }
+        let span = limits.write_timeout * SLOW_READER_TIMEOUTS;
+        let least = u128::from(SLOW_READER_BYTES_PER_SECOND) * span.as_millis() / 1000;
+        match self.progress.get() {
+            Some((since, _)) if now.since(since) < span => false,
+            Some((_, taken)) if u128::from(taken) < least => true,
+            _ => {
+                self.progress.set(Some((now, 0)));
+                false
+            }
+        }
+    }
+
     /// Looks at all timeouts.
     pub fn tick(&self, now: Instant, limits: &ServerLimits) {
         if self.has_written.take() {
@@ -161,6 +204,8 @@ impl<P: Protocol> Control<P> {
             self.close(CloseReason::Lingering);
         } else if self.write_blocked.get().is_some_and(|since| over(since, limits.write_timeout)) {
             self.close(CloseReason::SlowReader);
+        } else if self.is_trickling(now, limits) {
+            self.close(CloseReason::TricklingReader);
         } else if self.hung_up.get().is_some_and(|since| over(since, HUNG_UP_PATIENCE))
             && self.oldest_request.get().is_some()
             && self.write_blocked.get().is_none()

@@ -49,7 +49,8 @@ pub struct ServerLimits {
     /// executed or read for it.
     pub out_size_max: usize,
     /// Time after which a client is closed that takes nothing of a full out buffer, or sends
-    /// nothing more of a large body that it has begun.
+    /// nothing more of a large body that it has begun. One that takes very little of it is closed
+    /// later.
     pub write_timeout: Duration,
     /// Longest time that a drain waits for requests in flight.
     pub drain_timeout: Duration,
@@ -95,6 +96,17 @@ pub(crate) const IDLE_READ_SIZE: usize = 512;
 /// steadily it comes: it has room that large requests of other clients wait for. Clients have
 /// given up such a request by then.
 pub(crate) const BODY_TIMEOUTS: u32 = 10;
+
+/// Bytes a second that a client must take of its answers at least, on average over
+/// [`SLOW_READER_TIMEOUTS`], as long as they wait for the client. A client that takes less is
+/// closed: its answers have room that large results of other clients wait for. Slow links between
+/// continents carry many times as much.
+pub(crate) const SLOW_READER_BYTES_PER_SECOND: u64 = 512;
+
+/// The time over which [`SLOW_READER_BYTES_PER_SECOND`] is an average, in multiples of
+/// [`ServerLimits::write_timeout`]. The kernel takes bytes of a slow client in lumps of up to a
+/// third of its buffer, seconds apart, and several lumps must fit.
+pub(crate) const SLOW_READER_TIMEOUTS: u32 = 4;
 
 /// Bytes for which a waiting request counts besides its body and its future: for its plan, and for
 /// the rows that it has read.

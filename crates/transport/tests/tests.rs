@@ -17,10 +17,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use env::sim::Sim;
+use env::sim::{Link as NetworkLink, Sim, World};
 use env::{Connecting, Env, Instant, Listener, Network, SocketOptions, Stream};
 use segments::{SegmentDecoder, SegmentFormat};
 use stdx::ByteBudget;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -358,4 +359,105 @@ fn a_lack_of_descriptors_is_told_once_a_minute() {
     let told = warnings.0.lock().unwrap().clone();
     // four workers try ten times a second
     assert!(matches!(told[..], [1, 2_300..=2_500]), "{told:?}");
+}
+
+/// A network whose accepted connections take a few bytes with each write, so that a slow link
+/// brings and acknowledges bytes all the time.
+struct Narrow(Arc<dyn Network>);
+
+impl Network for Narrow {
+    fn bind_with(&self, address: SocketAddr, reuse: bool, options: SocketOptions) -> io::Result<Box<dyn Listener>> {
+        self.0.bind_with(address, reuse, options).map(|listener| Box::new(NarrowListener(listener)) as _)
+    }
+
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
+        self.0.connect_with(address, options)
+    }
+}
+
+struct NarrowListener(Box<dyn Listener>);
+
+impl Listener for NarrowListener {
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_address()
+    }
+
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>> {
+        let narrow = |(stream, peer)| (Box::new(NarrowStream(stream)) as Box<dyn Stream>, peer);
+        self.0.poll_accept(context).map_ok(narrow)
+    }
+}
+
+struct NarrowStream(Box<dyn Stream>);
+
+impl AsyncRead for NarrowStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for NarrowStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        const WRITE_MAX: usize = 500;
+        Pin::new(&mut self.0).poll_write(context, &data[..data.len().min(WRITE_MAX)])
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+/// A client that takes a hundred bytes a second would keep the room of its answer for hours. One
+/// that takes a few KiB a second gets all of it.
+#[test]
+fn an_answer_that_is_taken_far_too_slowly_gives_its_room_back() {
+    const TEXT: usize = 900 << 10;
+    const LIMIT: Duration = Duration::from_secs(300);
+    for (bytes_per_second, is_served) in [(100, false), (4 << 10, true)] {
+        let world = World::new(1, 2);
+        world.network().set_link(1, 0, NetworkLink { bytes_per_second, ..NetworkLink::default() });
+        let env = world.env(1);
+        let env = Env { network: Arc::new(Narrow(Arc::clone(&env.network))), ..env };
+        let results = ByteBudget::new(usize::MAX);
+        let options = ServerOptions {
+            address: SocketAddr::from(([0, 0, 0, 0], 9042)),
+            workers: 1,
+            pin: false,
+            is_closed: false,
+            limits: ServerLimits::default(),
+            tls: None,
+            events: Arc::default(),
+            results: Arc::clone(&results),
+        };
+        let for_services = env.clone();
+        let server = Server::start(&env, options, move |_| EchoService(for_services.clone())).unwrap();
+        let (taken, of_client) = (Arc::new(Mutex::new(0)), world.env(0));
+        let (count, address, network) =
+            (Arc::clone(&taken), SocketAddr::new(world.address(1), 9042), Arc::clone(&of_client.network));
+        let client = async move {
+            let mut stream = network.connect(address).await.unwrap();
+            let mut request = Vec::new();
+            request.put_u32(TEXT as u32);
+            request.resize(4 + TEXT, b'x');
+            stream.write_all(&request).await.unwrap();
+            let mut piece = [0; 1024];
+            while let Ok(size @ 1..) = stream.read(&mut piece).await {
+                *count.lock().unwrap() += size;
+            }
+        };
+        of_client.tasks.spawn_local_worker("client", Box::new(move || Box::pin(client)));
+        assert!(world.run_until(LIMIT, || results.used() > TEXT / 2), "the answer has room");
+        assert!(world.run_until(LIMIT, || results.used() == 0), "{bytes_per_second} bytes a second keep the room");
+        assert_eq!(server.connections().is_empty(), !is_served);
+        world.run_until(LIMIT, || *taken.lock().unwrap() == 4 + TEXT);
+        assert_eq!(*taken.lock().unwrap() == 4 + TEXT, is_served);
+    }
 }
