@@ -4,7 +4,8 @@
 //! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the
 //! roles ([`roles`]): those of a node alone, or those of a ring ([`shared`], with the caches of
 //! [`cache`], whose entries [`renewal`] reads again). [`setup`] makes the default superuser with
-//! its [`FirstPassword`], [`passwords`] hashes off the workers, [`plain`] reads what clients send.
+//! its [`FirstPassword`], [`passwords`] hashes off the workers and knows the [`verified`] ones,
+//! [`plain`] reads what clients send.
 //! Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the
 //! wire shows it.
 
@@ -18,6 +19,7 @@ mod renewal;
 mod roles;
 mod setup;
 mod shared;
+mod verified;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -159,7 +159,7 @@ impl Auth {
             read_level: level(&config.read_level),
             write_level: level(&config.write_level),
         };
-        let passwords = Passwords::new(&node.env, config.threads);
+        let passwords = Passwords::new(&node.env, config.threads, config.credentials.validity);
         let source = match node.identity.joins {
             true => RoleSource::Ring(RingRoles::start(Arc::clone(&node), settings.clone(), config)),
             false => RoleSource::Local(open_local_roles(&node, &settings, config, &passwords, &first_password)?),
