@@ -13,6 +13,7 @@
 mod arena;
 mod partition;
 pub mod read;
+mod replaced;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use crate::table::entries::{self, Change, Entry};
 use crate::table::indexes::{Attached, IndexStore};
 use arena::Arena;
 pub use partition::{EncodedRows, MemtablePartition};
+use replaced::Watched;
 
 /// Bytes of bookkeeping counted for each partition: an entry of the ordered map, seven tenths of
 /// whose places are taken.
@@ -57,6 +59,8 @@ pub struct Memtable {
 pub struct Contents {
     frozen: bool,
     partitions: BTreeMap<DecoratedKey, MemtablePartition>,
+    /// The partitions of which a read is under way that will enter again.
+    watched: Watched,
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
@@ -159,6 +163,7 @@ impl Memtable {
         let contents = Contents {
             frozen: false,
             partitions: BTreeMap::new(),
+            watched: Watched::default(),
             arena: Arena::default(),
             stats: EncodingStatsCollector::default(),
             rows: 0,
@@ -305,6 +310,9 @@ impl Contents {
             self.arena.account(PARTITION_OVERHEAD);
             self.partitions.entry(DecoratedKey { key, ..update.key.clone() }).or_default()
         };
+        if !self.watched.is_empty() {
+            self.watched.note(update, table, partition);
+        }
         self.stats.deletion(&update.deletion);
         for row in update.static_row.iter().chain(&update.rows) {
             self.stats.row(row);

@@ -8,11 +8,13 @@
 //! 3. Both are put together outside the door; rows that a range or the partition deletion shadows
 //!    are dropped.
 //!
-//! An update of several rows is applied in one entry, so a read that takes all of its rows in the
-//! first entry shows the whole update or nothing of it. Of a partition that is written while more
-//! of it is read, each row is shown as it was at some moment of the read (in Cassandra, the whole
-//! partition as it was at one moment).
+//! An update of several rows is applied in one entry, and a read shows the whole update or nothing
+//! of it: rows that are replaced while the read is outside of the door are shown as they were at
+//! its first entry ([`overlay`]). A read whose first entry has as many rows as it wants is not
+//! expected to enter again. If it does, since these rows turn out to be expired or deleted, it
+//! shows the others as they are at its second entry.
 
+mod overlay;
 mod passing;
 
 use std::collections::VecDeque;
@@ -29,8 +31,9 @@ use rows::{
 };
 use types::{DecoratedKey, Token};
 
+use super::Memtable;
 use super::partition::{KeptRow, MemtablePartition, decode, decode_static};
-use super::{Contents, Memtable};
+use overlay::Overlay;
 
 /// Most rows taken in one entry of the door.
 pub const BATCH_ROWS: usize = 256;
@@ -48,6 +51,8 @@ pub struct MemtableStream {
     range: PartitionRange,
     slices: Slices,
     reversed: bool,
+    /// Live rows of a partition that are wanted, at most.
+    wanted: usize,
     /// Rows that are taken together with the head of a partition, at most.
     first_rows: usize,
     last_key: Option<DecoratedKey>,
@@ -59,12 +64,14 @@ impl MemtableStream {
     /// them, in token order.
     pub fn new(memtables: Vec<Arc<Memtable>>, command: &ReadCommand) -> Self {
         let wanted = command.limits.rows.min(command.limits.per_partition);
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         Self {
             memtables: memtables.into(),
             range: command.range.clone(),
             slices: command.slices.clone(),
             reversed: command.reversed,
-            first_rows: usize::try_from(wanted).unwrap_or(usize::MAX).clamp(FIRST_BATCH_ROWS, BATCH_ROWS),
+            wanted,
+            first_rows: wanted.clamp(FIRST_BATCH_ROWS, BATCH_ROWS),
             last_key: None,
             current: None,
         }
@@ -77,6 +84,7 @@ impl MemtableStream {
             range: PartitionRange::all(),
             slices: Slices::all(),
             reversed: false,
+            wanted: usize::MAX,
             first_rows: BATCH_ROWS,
             last_key: None,
             current: None,
@@ -106,22 +114,20 @@ impl MemtableStream {
     /// A cursor at the begin of a partition.
     fn cursor(&self, memtable: &Arc<Memtable>, head: &RawHead) -> PartitionCursor {
         PartitionCursor {
-            memtable: Arc::clone(memtable),
-            key: head.key.clone(),
-            deletion: head.deletion,
+            source: Source {
+                memtable: Arc::clone(memtable),
+                key: head.key.clone(),
+                deletion: head.deletion,
+                overlay: Overlay::default(),
+            },
             slices: self.slices.clone(),
             next_slice: 0,
             reversed: self.reversed,
+            wanted: self.wanted,
             first_rows: self.first_rows,
             slice: None,
             entered: VecDeque::new(),
         }
-    }
-}
-
-impl Contents {
-    fn head(&self, key: &DecoratedKey, partition: &MemtablePartition) -> RawHead {
-        RawHead { key: key.clone(), deletion: partition.deletion(), static_row: partition.static_row().cloned() }
     }
 }
 
@@ -131,12 +137,18 @@ struct RawHead {
     static_row: Option<Bytes>,
 }
 
+impl RawHead {
+    fn of(key: &DecoratedKey, partition: &MemtablePartition) -> Self {
+        Self { key: key.clone(), deletion: partition.deletion(), static_row: partition.static_row().cloned() }
+    }
+}
+
 impl PartitionStream for MemtableStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
             let Some(memtable) = self.memtables.front().cloned() else { return Ok(None) };
             let found = {
-                let contents = memtable.enter();
+                let mut contents = memtable.enter();
                 let found = match &self.range {
                     PartitionRange::Key(_) if self.last_key.is_some() => None,
                     PartitionRange::Key(key) => contents.partitions.get_key_value(key),
@@ -144,11 +156,15 @@ impl PartitionStream for MemtableStream {
                         contents.partitions.range((self.start_of_range(), std::ops::Bound::Unbounded)).next()
                     }
                 };
-                found.map(|(key, partition)| {
-                    let head = contents.head(key, partition);
+                let found = found.map(|(key, partition)| {
+                    let head = RawHead::of(key, partition);
                     let mut cursor = self.cursor(&memtable, &head);
-                    if !self.range.is_past(key) {
-                        cursor.take_first(partition);
+                    let goes_on = !self.range.is_past(key) && cursor.take_first(partition);
+                    (head, cursor, goes_on)
+                });
+                found.map(|(head, mut cursor, goes_on)| {
+                    if goes_on {
+                        cursor.source.overlay.begin(&mut contents, &head.key);
                     }
                     (head, cursor)
                 })
@@ -178,21 +194,30 @@ impl PartitionStream for MemtableStream {
     }
 
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
-        let Some(PartitionCursor { memtable, key, deletion, slice: Some(slice), .. }) = &mut self.current else {
+        let Some(PartitionCursor { source, slice: Some(slice), .. }) = &mut self.current else {
             return Ok(0);
         };
-        Ok(slice.pass_tombstones(memtable, key, deletion, most))
+        Ok(slice.pass_tombstones(source, most))
     }
+}
+
+/// A partition that is read.
+struct Source {
+    memtable: Arc<Memtable>,
+    key: DecoratedKey,
+    /// The deletion of the partition at the first entry.
+    deletion: DeletionTime,
+    overlay: Overlay,
 }
 
 /// Reads the slices of one partition in turn.
 struct PartitionCursor {
-    memtable: Arc<Memtable>,
-    key: DecoratedKey,
-    deletion: DeletionTime,
+    source: Source,
     slices: Slices,
     next_slice: usize,
     reversed: bool,
+    /// Live rows that are wanted, at most.
+    wanted: usize,
     /// Rows that are taken in the first entry, at most.
     first_rows: usize,
     /// The slice that is read; None: the next one is to be begun.
@@ -203,26 +228,27 @@ struct PartitionCursor {
 
 impl PartitionCursor {
     /// Takes the first rows of the partition, slice by slice. Called in the entry that gives the
-    /// head: a write is in both or in neither.
-    fn take_first(&mut self, partition: &MemtablePartition) {
-        let (mut taken, mut bytes) = (0, 0);
-        while taken < self.first_rows
+    /// head: a write is in both or in neither. Gives whether the read is expected to enter again.
+    fn take_first(&mut self, partition: &MemtablePartition) -> bool {
+        let (mut taken, mut bytes, mut alive) = (0, 0, 0);
+        let mut is_whole = true;
+        while is_whole
+            && taken < self.first_rows
             && bytes < BATCH_BYTES
             && let Some(mut slice) = self.next_cursor()
         {
             slice.fill_changes(partition.tombstones());
-            slice.fill_rows(partition);
+            alive += slice.fill_rows(partition, &self.source.overlay);
             taken += 1 + slice.rows.len() + slice.changes.len();
             bytes += slice.rows.iter().map(|(_, row)| row.len()).sum::<usize>();
-            let is_whole = slice.rows_done && slice.changes_done;
+            is_whole = slice.rows_done && slice.changes_done;
             match &self.slice {
                 None => self.slice = Some(slice),
                 Some(_) => self.entered.push_back(slice),
             }
-            if !is_whole {
-                break;
-            }
         }
+        let is_all = is_whole && self.next_slice == self.slices.0.len();
+        !is_all && alive < self.wanted
     }
 
     /// A cursor at the next slice of which nothing was taken.
@@ -231,13 +257,13 @@ impl PartitionCursor {
         let index = if self.reversed { count.checked_sub(self.next_slice + 1)? } else { self.next_slice };
         let slice = self.slices.0.get(index)?.clone();
         self.next_slice += 1;
-        Some(SliceCursor::new(slice, &self.memtable, self.reversed, self.first_rows))
+        Some(SliceCursor::new(slice, &self.source.memtable, self.reversed, self.first_rows))
     }
 
     fn next(&mut self) -> Option<Unfiltered> {
         loop {
             if let Some(slice) = &mut self.slice {
-                if let Some(unfiltered) = slice.next(&self.memtable, &self.key, &self.deletion) {
+                if let Some(unfiltered) = slice.next(&mut self.source) {
                     return Some(unfiltered);
                 }
                 self.slice = None;
@@ -308,19 +334,19 @@ impl SliceCursor {
         }
     }
 
-    fn next(&mut self, memtable: &Memtable, key: &DecoratedKey, partition: &DeletionTime) -> Option<Unfiltered> {
+    fn next(&mut self, source: &mut Source) -> Option<Unfiltered> {
         loop {
-            self.fill(memtable, key);
+            self.fill(source);
             if !self.is_row_first() {
                 let change = self.changes.pop_front()?;
-                if let Some(marker) = self.pass(change, partition) {
+                if let Some(marker) = self.pass(change, &source.deletion) {
                     return Some(Unfiltered::Marker(marker));
                 }
                 continue;
             }
             let (_, bytes) = self.rows.pop_front()?;
-            let mut row: Row = decode(&bytes, &memtable.header);
-            row.apply_deletion(&self.open.merge(*partition));
+            let mut row: Row = decode(&bytes, &source.memtable.header);
+            row.apply_deletion(&self.open.merge(source.deletion));
             if !row.is_empty() {
                 return Some(Unfiltered::Row(row));
             }
@@ -343,24 +369,33 @@ impl SliceCursor {
         marker_at(change.values, is_before(&change.key), close, open)
     }
 
-    fn fill(&mut self, memtable: &Memtable, key: &DecoratedKey) {
-        let want_rows = self.rows.is_empty() && !self.rows_done;
-        let want_changes = self.changes.is_empty() && !self.changes_done;
-        if !want_rows && !want_changes {
-            return;
+    fn fill(&mut self, source: &mut Source) {
+        loop {
+            let want_rows = self.rows.is_empty() && !self.rows_done;
+            let want_changes = self.changes.is_empty() && !self.changes_done;
+            if !want_rows && !want_changes {
+                return;
+            }
+            let mut contents = source.memtable.enter();
+            source.overlay.catch_up(&mut contents, &source.key, |key| self.is_ahead(key));
+            let Some(partition) = contents.partitions.get(&source.key) else {
+                self.rows_done = true;
+                self.changes_done = true;
+                return;
+            };
+            if want_changes {
+                self.fill_changes(source.overlay.tombstones(partition));
+            }
+            if want_rows {
+                // may take none, if all that it looks at were not there at the first entry
+                self.fill_rows(partition, &source.overlay);
+            }
         }
-        let contents = memtable.enter();
-        let Some(partition) = contents.partitions.get(key) else {
-            self.rows_done = true;
-            self.changes_done = true;
-            return;
-        };
-        if want_changes {
-            self.fill_changes(partition.tombstones());
-        }
-        if want_rows {
-            self.fill_rows(partition);
-        }
+    }
+
+    /// Whether a row has not been taken or passed.
+    fn is_ahead(&self, key: &CutKey) -> bool {
+        self.rows_from.as_ref().is_none_or(|from| if self.reversed { key < from } else { key > from })
     }
 
     /// The keys between which rows are left to be taken, the second excluded; None: there is no
@@ -375,20 +410,25 @@ impl SliceCursor {
         (first < end).then_some((start, end))
     }
 
-    fn fill_rows(&mut self, partition: &MemtablePartition) {
+    /// Takes rows; gives how many of those that it looked at are more than a deletion.
+    fn fill_rows(&mut self, partition: &MemtablePartition, overlay: &Overlay) -> usize {
         let Some((start, end)) = self.rows_left() else {
             self.rows_done = true;
-            return;
+            return 0;
         };
         let batch_rows = if happens(Rare::BatchOfOne) { 1 } else { self.batch_rows };
         // the last cut is the end of the slice: no row lies behind it
         let with_keys = !self.changes_done || self.changes.len() > 1;
         let range = partition.rows.range(start, Excluded(end));
-        let (mut bytes, mut last) = (0, None);
+        let (mut bytes, mut looks, mut alive, mut last) = (0, 0, 0, None);
         let mut take = |(key, row): &(CutKey, KeptRow)| {
-            self.rows.push_back((with_keys.then(|| key.clone()), row.bytes.clone()));
-            bytes += row.bytes.len();
-            let goes_on = bytes < BATCH_BYTES && self.rows.len() < batch_rows;
+            if let Some(row) = overlay.row(key, row) {
+                self.rows.push_back((with_keys.then(|| key.clone()), row.clone()));
+                bytes += row.len();
+            }
+            looks += 1;
+            alive += usize::from(row.tombstone.is_live());
+            let goes_on = bytes < BATCH_BYTES && looks < batch_rows;
             if !goes_on {
                 last = Some(key.clone());
             }
@@ -405,6 +445,7 @@ impl SliceCursor {
             Some(key) => self.rows_from = Some(key),
             None => self.rows_done = true,
         }
+        alive
     }
 
     fn fill_changes(&mut self, tombstones: &RangeTombstoneList) {

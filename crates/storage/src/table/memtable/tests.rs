@@ -14,7 +14,8 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TablePar
 use types::{CqlType, DecoratedKey};
 
 use super::Memtable;
-use super::read::{BATCH_BYTES, MemtableStream};
+use super::read::{BATCH_BYTES, BATCH_ROWS, MemtableStream};
+use super::replaced::NOTES_MAX;
 
 fn table(reversed: bool) -> Arc<TableMetadata> {
     table_of(CqlType::Int, reversed)
@@ -60,6 +61,9 @@ impl Dice {
     }
 }
 
+/// Clusterings of the twin's table.
+const SPAN: i32 = 700;
+
 #[derive(Default)]
 struct Twin {
     rows: Vec<(i32, i64, i32)>,
@@ -67,6 +71,32 @@ struct Twin {
 }
 
 impl Twin {
+    /// A random update, of some rows or of a deleted range. The twin has it too.
+    fn draw(&mut self, table: &Arc<TableMetadata>, dice: &mut Dice) -> PartitionUpdate {
+        let mut update = PartitionUpdate::new(Arc::clone(table), key());
+        let timestamp = 1 + i64::from(dice.roll(400));
+        if dice.roll(4) == 0 {
+            let (a, b) = (dice.roll(SPAN), dice.roll(60));
+            let (from, to) = (a, a + b);
+            let is_reversed = table.comparator.columns.first().is_some_and(|(_, reversed)| *reversed);
+            let (first, last) = if is_reversed { (to, from) } else { (from, to) };
+            let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), true) };
+            update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
+            self.ranges.push((from, to, timestamp));
+        } else {
+            let v = table.column_by_name("v").expect("v").id;
+            for _ in 0..=dice.roll(3) {
+                let (c, value) = (dice.roll(SPAN), dice.roll(1000));
+                let mut row = Row::new(clustering(c));
+                row.liveness = Liveness::new(timestamp);
+                row.add_cell(Cell::live(v, timestamp, int(value)));
+                update.add_row(row);
+                self.rows.push((c, timestamp, value));
+            }
+        }
+        update
+    }
+
     /// Clustering to (timestamp, value) of what is not deleted.
     fn alive(&self) -> BTreeMap<i32, (i64, i32)> {
         let mut alive: BTreeMap<i32, (i64, i32)> = BTreeMap::new();
@@ -106,6 +136,11 @@ fn command(table: &Arc<TableMetadata>, slices: Slices, reversed: bool) -> ReadCo
 /// Rows of a read as (clustering, timestamp, value); checks that markers are well formed and rows
 /// in order.
 fn read(memtables: &[Arc<Memtable>], command: &ReadCommand) -> Vec<(i32, (i64, i32))> {
+    read_with(memtables, command, || ())
+}
+
+/// Does the work of `read`, and calls `between` behind each step of it.
+fn read_with(memtables: &[Arc<Memtable>], command: &ReadCommand, mut between: impl FnMut()) -> Vec<(i32, (i64, i32))> {
     let streams = memtables.iter().map(|memtable| -> Box<dyn PartitionStream> {
         Box::new(MemtableStream::new(vec![Arc::clone(memtable)], command))
     });
@@ -114,9 +149,11 @@ fn read(memtables: &[Arc<Memtable>], command: &ReadCommand) -> Vec<(i32, (i64, i
     if stream.next_partition().expect("memory").is_none() {
         return rows;
     }
+    between();
     let mut open: Option<DeletionTime> = None;
     let mut last: Option<Unfiltered> = None;
     while let Some(unfiltered) = stream.next_unfiltered().expect("memory") {
+        between();
         if let Some(last) = &last {
             let order = last.compare(&unfiltered, &command.table.comparator);
             assert_eq!(order, if command.reversed { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less });
@@ -157,36 +194,16 @@ fn merged_memtables_read_as_their_naive_twin() {
 fn check_against_twin(seed: u64, sources: usize) {
     let desc = seed % 2 == 1;
     let table = table(desc);
-    let v = table.column_by_name("v").expect("v").id;
     let memtables: Vec<_> = (0..sources).map(|_| Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000))).collect();
     let mut twin = Twin::default();
     let mut dice = Dice(seed);
-    let span = 700;
     for _ in 0..600 {
-        let mut update = PartitionUpdate::new(Arc::clone(&table), key());
-        let timestamp = 1 + i64::from(dice.roll(400));
-        if dice.roll(4) == 0 {
-            let (a, b) = (dice.roll(span), dice.roll(60));
-            let (from, to) = (a, a + b);
-            let (first, last) = if desc { (to, from) } else { (from, to) };
-            let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), true) };
-            update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
-            twin.ranges.push((from, to, timestamp));
-        } else {
-            for _ in 0..=dice.roll(3) {
-                let (c, value) = (dice.roll(span), dice.roll(1000));
-                let mut row = Row::new(clustering(c));
-                row.liveness = Liveness::new(timestamp);
-                row.add_cell(Cell::live(v, timestamp, int(value)));
-                update.add_row(row);
-                twin.rows.push((c, timestamp, value));
-            }
-        }
+        let update = twin.draw(&table, &mut dice);
         write(&memtables[dice.roll(sources as i32) as usize], &update);
     }
     let alive = twin.alive();
     for _ in 0..30 {
-        let (a, b) = (dice.roll(span), dice.roll(span));
+        let (a, b) = (dice.roll(SPAN), dice.roll(SPAN));
         let (from, to) = (a.min(b), a.max(b));
         let (first, last) = if desc { (to, from) } else { (from, to) };
         let slice = Slice { start: Bound::start(clustering(first), true), end: Bound::end(clustering(last), false) };
@@ -257,9 +274,133 @@ fn slices_of_large_rows_are_taken_one_after_the_other() {
     let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, slices, false));
     stream.next_partition().expect("memory").expect("it was written");
     write(&memtable, &rows(20));
+    assert_eq!(memtable.enter().watched.notes(), 3, "not all rows were taken, so the read goes on");
     let mut seen = Vec::new();
     while let Some(Unfiltered::Row(row)) = stream.next_unfiltered().expect("memory") {
         seen.push(row.liveness.timestamp);
     }
-    assert_eq!(seen, [10, 10, 20]);
+    assert_eq!(seen, [10, 10, 10]);
+}
+
+/// A read of three entries and more, with random writes between any two of its steps, sees the
+/// partition as it was at its first entry.
+#[test]
+fn a_large_partition_is_read_as_it_was_at_one_moment() {
+    for seed in 0..40 {
+        let desc = seed % 2 == 1;
+        let table = table(desc);
+        let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+        let (mut twin, mut dice) = (Twin::default(), Dice(seed));
+        let mut write_some = |twin: &mut Twin, count: i32| {
+            (0..count).for_each(|_| write(&memtable, &twin.draw(&table, &mut dice)));
+        };
+        write_some(&mut twin, 1200);
+        for reversed in [false, true] {
+            let mut expected: Vec<_> = twin.alive().into_iter().collect();
+            if desc != reversed {
+                expected.reverse();
+            }
+            let command = command(&table, Slices::all(), reversed);
+            let seen = read_with(&[Arc::clone(&memtable)], &command, || write_some(&mut twin, 1));
+            assert_eq!(seen, expected, "seed {seed}, reversed {reversed}");
+        }
+    }
+}
+
+/// Tombstones that are passed where they stand are those of the first entry, too.
+#[test]
+fn tombstones_are_passed_as_they_were_at_one_moment() {
+    for seed in 0..40 {
+        let table = table(false);
+        let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+        let (mut dice, mut timestamp) = (Dice(seed), 0);
+        // clustering to whether there is a row; otherwise there is a tombstone
+        let mut twin: BTreeMap<i32, bool> = BTreeMap::new();
+        let mut write_some = |twin: &mut BTreeMap<i32, bool>, count: i32| {
+            for _ in 0..count {
+                timestamp += 1;
+                let (c, is_alive) = (dice.roll(2000), dice.roll(40) == 0);
+                let mut row = Row::new(clustering(c));
+                match is_alive {
+                    true => row.liveness = Liveness::new(timestamp),
+                    false => row.deletion = DeletionTime::new(timestamp, 5),
+                }
+                let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+                update.add_row(row);
+                write(&memtable, &update);
+                twin.insert(c, is_alive);
+            }
+        };
+        write_some(&mut twin, 3000);
+        for reversed in [false, true] {
+            let tombstones = twin.values().filter(|is_alive| !**is_alive).count();
+            let rows = twin.len() - tombstones;
+            let command = command(&table, Slices::all(), reversed);
+            let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command);
+            stream.next_partition().expect("memory").expect("it was written");
+            let mut seen = (0, 0);
+            loop {
+                write_some(&mut twin, 2);
+                let passed = stream.pass_tombstones(300).expect("memory");
+                seen.1 += passed as usize;
+                if passed > 0 {
+                    continue;
+                }
+                match stream.next_unfiltered().expect("memory") {
+                    Some(Unfiltered::Row(row)) if row.liveness.is_empty() => seen.1 += 1,
+                    Some(_) => seen.0 += 1,
+                    None => break,
+                }
+            }
+            assert_eq!(seen, (rows, tombstones), "seed {seed}, reversed {reversed}");
+        }
+    }
+}
+
+/// Notes for a read have a bound. The read goes on with what is there; once it has ended nothing is
+/// noted any more.
+#[test]
+fn a_read_that_is_away_for_too_long_goes_on_with_what_is_there() {
+    let table = table(false);
+    let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+    let rows = |timestamp: i64| {
+        for c in 0..BATCH_ROWS as i32 * 2 {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+            let mut row = Row::new(clustering(c));
+            row.liveness = Liveness::new(timestamp);
+            update.add_row(row);
+            write(&memtable, &update);
+        }
+    };
+    rows(1);
+    let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, Slices::all(), false));
+    stream.next_partition().expect("memory").expect("it was written");
+    (2..20).for_each(rows);
+    assert_eq!(memtable.enter().watched.notes(), NOTES_MAX);
+    let mut seen = Vec::new();
+    while let Some(Unfiltered::Row(row)) = stream.next_unfiltered().expect("memory") {
+        seen.push(row.liveness.timestamp);
+    }
+    let expected: Vec<i64> = [1, 19].into_iter().flat_map(|timestamp| [timestamp; BATCH_ROWS]).collect();
+    assert_eq!(seen, expected);
+    drop(stream);
+    rows(20);
+    assert!(memtable.enter().watched.is_empty());
+}
+
+/// A read whose first entry has what it wants makes no write dearer.
+#[test]
+fn a_read_that_has_what_it_wants_is_not_watched_for() {
+    let table = table(false);
+    let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+    let (mut twin, mut dice) = (Twin::default(), Dice(7));
+    (0..2000).for_each(|_| write(&memtable, &twin.draw(&table, &mut dice)));
+    let watches = |limit: u32| {
+        let limits = DataLimits { rows: limit, ..DataLimits::NONE };
+        let command = ReadCommand { limits, ..command(&table, Slices::all(), false) };
+        let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command);
+        stream.next_partition().expect("memory").expect("it was written");
+        !memtable.enter().watched.is_empty()
+    };
+    assert_eq!((watches(10), watches(BATCH_ROWS as u32), watches(BATCH_ROWS as u32 + 1)), (false, false, true));
 }

@@ -8,14 +8,13 @@
 
 use std::ops::Bound::{Excluded, Included};
 
-use rows::DeletionTime;
 use rows::codec::{Header, deletion_of_row};
 use rows::range_tombstones::CutKey;
+use rows::{DeletionTime, RangeTombstoneList};
 use stdx::block_map::{BLOCK_MAX, Part};
-use types::DecoratedKey;
 
-use super::{SliceCursor, turn};
-use crate::table::memtable::Memtable;
+use super::overlay::Overlay;
+use super::{SliceCursor, Source, turn};
 use crate::table::memtable::partition::{KeptRow, MemtablePartition};
 
 /// Most rows, cuts and blocks of them that are looked at in one entry of the door.
@@ -24,26 +23,22 @@ const LOOKS_MAX: usize = 256;
 impl SliceCursor {
     /// Passes at most `most` tombstones that come next in the slice; gives the number that a read
     /// would have been given.
-    pub(super) fn pass_tombstones(
-        &mut self,
-        memtable: &Memtable,
-        key: &DecoratedKey,
-        deletion: &DeletionTime,
-        most: u64,
-    ) -> u64 {
-        let passed = self.pass_taken(&memtable.header, deletion, most);
+    pub(super) fn pass_tombstones(&mut self, source: &mut Source, most: u64) -> u64 {
+        let deletion = source.deletion;
+        let passed = self.pass_taken(&source.memtable.header, &deletion, most);
         let rows_next = self.rows.is_empty() && !self.rows_done && (self.changes_done || !self.changes.is_empty());
         let cuts_next = self.changes.is_empty() && !self.changes_done && (self.rows_done || !self.rows.is_empty());
         if passed == most || !(rows_next || cuts_next) {
             return passed;
         }
-        let contents = memtable.enter();
-        let Some(partition) = contents.partitions.get(key) else { return passed };
+        let mut contents = source.memtable.enter();
+        source.overlay.catch_up(&mut contents, &source.key, |key| self.is_ahead(key));
+        let Some(partition) = contents.partitions.get(&source.key) else { return passed };
         passed
             + if rows_next {
-                self.pass_rows(partition, deletion, most - passed)
+                self.pass_rows(partition, &source.overlay, &deletion, most - passed)
             } else {
-                self.pass_cuts(partition, deletion, most - passed)
+                self.pass_cuts(source.overlay.tombstones(partition), &deletion, most - passed)
             }
     }
 
@@ -73,8 +68,14 @@ impl SliceCursor {
         of_row.supersedes(&self.open.merge(*partition))
     }
 
-    /// Passes rows that were not taken, up to a cut that was.
-    fn pass_rows(&mut self, partition: &MemtablePartition, deletion: &DeletionTime, most: u64) -> u64 {
+    /// Passes rows that were not taken, up to a cut that was, or to a row that was replaced.
+    fn pass_rows(
+        &mut self,
+        partition: &MemtablePartition,
+        overlay: &Overlay,
+        deletion: &DeletionTime,
+        most: u64,
+    ) -> u64 {
         let Some((mut start, mut end)) = self.rows_left() else { return 0 };
         match self.changes.front() {
             Some(change) if self.reversed => start = Excluded(&*change.key),
@@ -85,8 +86,8 @@ impl SliceCursor {
         if first >= end {
             return 0;
         }
-        let mut pass =
-            PassRows { around: self.open.merge(*deletion), reversed: self.reversed, most, passed: 0, looks: 0 };
+        let around = self.open.merge(*deletion);
+        let mut pass = PassRows { overlay, around, reversed: self.reversed, most, passed: 0, looks: 0 };
         let mut parts = partition.rows.parts(start, Excluded(end));
         let mut last = None;
         while let Some(part) = if self.reversed { parts.next_back() } else { parts.next() } {
@@ -103,7 +104,7 @@ impl SliceCursor {
     }
 
     /// Passes cuts that were not taken, up to a row that was.
-    fn pass_cuts(&mut self, partition: &MemtablePartition, deletion: &DeletionTime, most: u64) -> u64 {
+    fn pass_cuts(&mut self, tombstones: &RangeTombstoneList, deletion: &DeletionTime, most: u64) -> u64 {
         let Some(from) = &self.changes_from else { return 0 };
         let (mut start, mut end) = if self.reversed { (&self.start_key, from) } else { (from, &self.end_key) };
         match self.rows.front() {
@@ -116,10 +117,10 @@ impl SliceCursor {
         let (mut passed, mut last) = (0, None);
         if deletion.is_live() {
             // at each something changes
-            let (count, met) = partition.tombstones().pass(start, end, self.reversed, limit(LOOKS_MAX * BLOCK_MAX));
+            let (count, met) = tombstones.pass(start, end, self.reversed, limit(LOOKS_MAX * BLOCK_MAX));
             (passed, last) = (count as u64, met);
         } else {
-            for met in partition.tombstones().walk(start, end, self.reversed).take(limit(LOOKS_MAX)) {
+            for met in tombstones.walk(start, end, self.reversed).take(limit(LOOKS_MAX)) {
                 passed += u64::from(turn(&mut self.open, met.next, deletion).is_some());
                 last = Some((met.key, met.next));
             }
@@ -133,7 +134,8 @@ impl SliceCursor {
 }
 
 /// A pass over rows that were not taken.
-struct PassRows {
+struct PassRows<'o> {
+    overlay: &'o Overlay,
     /// The range deletion in which the rows lie.
     around: DeletionTime,
     reversed: bool,
@@ -142,7 +144,7 @@ struct PassRows {
     looks: usize,
 }
 
-impl PassRows {
+impl PassRows<'_> {
     /// Passes rows side by side. Gives the key of the last, and whether those behind them may be
     /// passed.
     fn part<'a>(&mut self, part: &Part<'a, KeptRow>) -> (Option<&'a CutKey>, bool) {
@@ -151,6 +153,7 @@ impl PassRows {
         self.looks += 1;
         if count as u64 <= self.most - self.passed
             && part.sum.is_some_and(|sum| sum.are_tombstones_above(count, &self.around))
+            && !self.has_replaced(part)
         {
             self.passed += count as u64;
             let last = if self.reversed { rows.next() } else { rows.next_back() };
@@ -161,10 +164,19 @@ impl PassRows {
             if row.tombstone.is_live() || self.passed == self.most || self.looks >= LOOKS_MAX {
                 return (last, false);
             }
+            if self.overlay.has_replaced(key, key) {
+                return (last, false);
+            }
             self.looks += 1;
             self.passed += u64::from(row.tombstone.supersedes(&self.around));
             last = Some(key);
         }
         (last, true)
+    }
+
+    /// Whether one of the rows is not what it was at the first entry.
+    fn has_replaced(&self, part: &Part<'_, KeptRow>) -> bool {
+        let (Some((first, _)), Some((last, _))) = (part.entries.first(), part.entries.last()) else { return false };
+        self.overlay.has_replaced(first, last)
     }
 }
