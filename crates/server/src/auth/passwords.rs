@@ -1,29 +1,28 @@
 //! Hashing of passwords: bcrypt as jBCrypt has it, off the workers, a few at a time.
 //!
 //! One hash is a tenth of a second of CPU. `native_transport_max_auth_threads` are computed at
-//! once, and no more than half of the cores can, so that a storm of logins leaves CPU to requests.
-//! Further logins wait in the order in which they came. One that would wait for longer than
-//! [`LOGIN_WAIT_MAX`] is refused: the next hash is always one that a client still waits for, where
-//! without this bound all of them could come too late. A password that was just found right is not
-//! hashed again ([`super::verified`]).
+//! once, and no more than there are cores: with more of them each takes longer, requests get less
+//! of the CPU, and no login is quicker. Further logins wait in the order in which they came. One
+//! that has waited for [`LOGIN_WAIT_MAX`] is refused: the next hash is always one that a client
+//! still waits for, where without this bound all of them could come too late. A password that was
+//! just found right is not hashed again ([`super::verified`]).
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bcrypt::Version;
 use env::Env;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::verified::{Comparison, Verified};
+use super::verified::Verified;
 
 /// Logins that may wait for their password to be hashed. A further one is answered OVERLOADED.
 const LOGINS_WAITING_MAX: usize = 4096;
 
 /// Longest time that a login waits for its turn. Then it is answered OVERLOADED. Drivers wait for
-/// five seconds or longer before they give a connection up.
-const LOGIN_WAIT_MAX: Duration = Duration::from_secs(3);
+/// five seconds or longer before they give a connection up, and the hash itself takes some of that.
+const LOGIN_WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// 2^10 rounds: Cassandra's default (`AUTH_BCRYPT_GENSALT_LOG2_ROUNDS`).
 const ROUNDS: u32 = 10;
@@ -35,61 +34,36 @@ const NOBODYS_HASH: &str = "$2a$10$SjkK0k/qD03aKTW9olAteu6fVrq3lwhFiLskyvra7OmVJ
 pub struct Passwords {
     env: Env,
     slots: Arc<Semaphore>,
-    /// Number of slots, taken or free. Not zero.
-    slot_count: u32,
-    waiting: Mutex<Waiting>,
-    /// Time that the last hash took, in nanoseconds; 0: there was none.
-    last_took: Arc<AtomicU64>,
-    verified: Verified,
+    waiting: AtomicUsize,
+    verified: Arc<Verified>,
 }
 
-/// The logins that wait for a slot.
-#[derive(Default)]
-struct Waiting {
-    logins: usize,
-    /// Number of logins of each comparison. Of many with one password one is hashed, and the others
-    /// then find it right.
-    comparisons: BTreeMap<Comparison, usize>,
-}
+/// A login that waits. It is counted until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
 
-/// The place of a login that waits. It is counted until it is dropped.
-struct Place<'a> {
-    passwords: &'a Passwords,
-    comparison: Comparison,
-}
-
-impl Drop for Place<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.passwords.waiting();
-        waiting.logins -= 1;
-        if let Some(count) = waiting.comparisons.get_mut(&self.comparison) {
-            *count -= 1;
-            if *count == 0 {
-                waiting.comparisons.remove(&self.comparison);
-            }
-        }
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Passwords {
-    /// At most `threads` passwords are hashed at a time, on no more than half of the cores. One
-    /// that was found right is not hashed again for `validity`.
+    /// At most `threads` passwords are hashed at a time, and no more than there are cores. One that
+    /// was found right is not hashed again for `validity`.
     pub fn new(env: &Env, threads: usize, validity: Duration) -> Self {
-        let slots = threads.min(env.tasks.cores() / 2).clamp(1, Semaphore::MAX_PERMITS);
+        let slots = threads.min(env.tasks.cores()).clamp(1, Semaphore::MAX_PERMITS);
         Self {
             env: env.clone(),
             slots: Arc::new(Semaphore::new(slots)),
-            slot_count: u32::try_from(slots).unwrap_or(u32::MAX),
-            waiting: Mutex::default(),
-            last_took: Arc::default(),
-            verified: Verified::new(validity),
+            waiting: AtomicUsize::new(0),
+            verified: Arc::new(Verified::new(validity)),
         }
     }
 
     /// The hash of a password, as `system_auth.roles` holds it. Err: too many wait.
     pub async fn hash(&self, password: String) -> Result<String, String> {
         let salt = self.salt();
-        let slot = self.slot(self.verified.comparison(&self.env, &salt, &password)).await?;
+        let slot = self.slot().await?;
         self.run_in_slot(slot, move || hashed(&password, salt))
             .await?
             .ok_or_else(|| "The password cannot be hashed".to_owned())
@@ -104,25 +78,29 @@ impl Passwords {
     /// long: otherwise its time would tell which roles exist. Err: too many wait.
     pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, String> {
         let (hash, is_real) = hash.map_or((NOBODYS_HASH.to_owned(), false), |hash| (hash, true));
-        let comparison = self.verified.comparison(&self.env, hash.as_bytes(), &password);
-        if is_real && self.verified.has(&comparison, self.env.now()) {
+        let comparison = self.verified.comparison(&self.env, &hash, &password);
+        let is_known = || is_real && self.verified.has(&comparison, self.env.now());
+        if is_known() {
             return Ok(true);
         }
-        let slot = self.slot(comparison).await?;
-        if is_real && self.verified.has(&comparison, self.env.now()) {
+        let slot = self.slot().await;
+        // a login with the same password may have been checked meanwhile
+        if is_known() {
             return Ok(true);
         }
-        let fits = self.run_in_slot(slot, move || {
-            bcrypt::verify(&password, &hash).unwrap_or_else(|error| {
+        let (env, verified) = (self.env.clone(), Arc::clone(&self.verified));
+        let job = move || {
+            let fits = bcrypt::verify(&password, &hash).unwrap_or_else(|error| {
                 tracing::warn!(%error, "invalid password hash encountered, rejecting user");
                 false
-            })
-        });
-        let fits = fits.await? && is_real;
-        if fits {
-            self.verified.add(comparison, self.env.now());
-        }
-        Ok(fits)
+            });
+            // inside of the slot: the next login with this password finds it
+            if fits && is_real {
+                verified.add(comparison, env.now());
+            }
+            fits && is_real
+        };
+        self.run_in_slot(slot?, job).await
     }
 
     fn salt(&self) -> [u8; 16] {
@@ -131,27 +109,12 @@ impl Passwords {
         salt
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place among the logins that wait; None: too many of them are to be hashed before this one.
-    fn enter(&self, comparison: Comparison) -> Option<Place<'_>> {
-        let mut waiting = self.waiting();
-        let ahead = u32::try_from(waiting.comparisons.len()).unwrap_or(u32::MAX);
-        let took = Duration::from_nanos(self.last_took.load(Ordering::Relaxed));
-        let is_long = took.saturating_mul(ahead) / self.slot_count >= LOGIN_WAIT_MAX;
-        if waiting.logins >= LOGINS_WAITING_MAX || is_long && !waiting.comparisons.contains_key(&comparison) {
-            return None;
+    /// Waits for a slot. Err: too many wait, or there is none in time.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, String> {
+        let _waiting = Waiting(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= LOGINS_WAITING_MAX {
+            return Err(too_many());
         }
-        waiting.logins += 1;
-        *waiting.comparisons.entry(comparison).or_default() += 1;
-        Some(Place { passwords: self, comparison })
-    }
-
-    /// Waits for a slot. Err: there is none in time.
-    async fn slot(&self, comparison: Comparison) -> Result<OwnedSemaphorePermit, String> {
-        let _place = self.enter(comparison).ok_or_else(too_many)?;
         let slot = self.env.timeout(LOGIN_WAIT_MAX, Arc::clone(&self.slots).acquire_owned()).await;
         slot.ok().and_then(Result::ok).ok_or_else(too_many)
     }
@@ -161,13 +124,9 @@ impl Passwords {
         slot: OwnedSemaphorePermit,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
-        let (env, last_took) = (self.env.clone(), Arc::clone(&self.last_took));
         // the slot goes with the job, also when nobody waits for it any more
         let job = move || {
-            let begun = env.now();
             let done = job();
-            let took = u64::try_from(env.elapsed(begun).as_nanos()).unwrap_or(u64::MAX);
-            last_took.store(took, Ordering::Relaxed);
             drop(slot);
             done
         };
@@ -194,6 +153,8 @@ fn hashed(password: &str, salt: [u8; 16]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use env::sim::Sim;
+    use futures_util::FutureExt;
+    use futures_util::future::join;
 
     use super::*;
 
@@ -221,22 +182,41 @@ mod tests {
         drop(slot);
         assert_eq!(verify("pass"), Ok(true));
         assert_eq!(sim.block_on(passwords.verify("cassandra".to_owned(), None)), Ok(false), "there is no such role");
-        let waiting = passwords.waiting();
-        assert_eq!((waiting.logins, waiting.comparisons.len()), (0, 0));
+        assert_eq!(passwords.waiting.load(Ordering::Relaxed), 0);
     }
 
-    /// A login that would wait too long is refused at once, unless its password is being checked
-    /// for another one.
+    /// Of many logins with one password one is hashed: the others find it right when they have
+    /// waited, and do not depend on the client of the first.
     #[test]
-    fn logins_are_refused_once_the_queue_is_too_long() {
+    fn a_password_is_found_right_while_others_wait_for_it() {
         let sim = Sim::new(1);
-        let passwords = Passwords::new(&sim.env(), 1, Duration::from_secs(2));
-        let enter = |number: u8| passwords.enter([number; 32]);
-        passwords.last_took.store(1_000_000_000, Ordering::Relaxed);
-        let places: Vec<_> = (0..3).map_while(enter).collect();
-        assert_eq!((places.len(), enter(3).is_some(), enter(2).is_some()), (3, false, true));
-        drop(places);
-        assert!(enter(3).is_some());
+        let env = sim.env();
+        let passwords = Passwords::new(&env, 1, Duration::from_secs(60));
+        let hash = quick_hash("pass");
+        let comparison = passwords.verified.comparison(&env, &hash, "pass");
+        let slot = Arc::clone(&passwords.slots).try_acquire_owned().expect("free");
+        let other = async {
+            env.sleep(Duration::from_secs(1)).await;
+            passwords.verified.add(comparison, env.now());
+        };
+        let ((), fits) = sim.block_on(join(other, passwords.verify("pass".to_owned(), Some(hash.clone()))));
+        assert_eq!(fits, Ok(true), "no slot was free, and none is needed any more");
+        drop(slot);
+
+        let passwords = Passwords::new(&env, 1, Duration::from_secs(60));
+        let comparison = passwords.verified.comparison(&env, &hash, "pass");
+        let first = passwords.verify("pass".to_owned(), Some(hash)).now_or_never();
+        assert_eq!(first, None, "the job has not run, and its client has gone away");
+        sim.run_until_idle();
+        assert!(passwords.verified.has(&comparison, env.now()));
+    }
+
+    /// More slots than cores would make each hash slower and no login quicker.
+    #[test]
+    fn no_more_passwords_are_hashed_at_a_time_than_there_are_cores() {
+        let env = Sim::new(1).env();
+        let slots = |threads| Passwords::new(&env, threads, Duration::ZERO).slots.available_permits();
+        assert_eq!((slots(1), slots(1000)), (1, env.tasks.cores()));
     }
 
     /// Hashes that Cassandra 5.0.8 has written fit their passwords; ours has their form.

@@ -37,7 +37,7 @@ impl Verified {
     }
 
     /// The comparison of a password with a hash.
-    pub fn comparison(&self, env: &Env, hash: &[u8], password: &str) -> Comparison {
+    pub fn comparison(&self, env: &Env, hash: &str, password: &str) -> Comparison {
         let secret = self.secret.get_or_init(|| {
             let mut secret = [0; 32];
             env.random.fill(&mut secret);
@@ -78,7 +78,7 @@ mod tests {
         let sim = Sim::new(1);
         let (env, at) = (sim.env(), |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000));
         let verified = Verified::new(Duration::from_secs(2));
-        let of = |hash: &str, password: &str| verified.comparison(&env, hash.as_bytes(), password);
+        let of = |hash: &str, password: &str| verified.comparison(&env, hash, password);
         verified.add(of("hash", "password"), at(10));
         assert!(verified.has(&of("hash", "password"), at(11)));
         assert!(!verified.has(&of("hash", "password"), at(12)));
