@@ -31,8 +31,8 @@ use rows::{
 };
 use types::{DecoratedKey, Token};
 
-use super::Memtable;
 use super::partition::{KeptRow, MemtablePartition, decode, decode_static};
+use super::{Contents, Memtable};
 use overlay::Overlay;
 
 /// Most rows taken in one entry of the door.
@@ -145,26 +145,25 @@ impl RawHead {
 
 impl PartitionStream for MemtableStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        // nothing is noted any more for the partition before
+        self.current = None;
         loop {
             let Some(memtable) = self.memtables.front().cloned() else { return Ok(None) };
             let found = {
                 let mut contents = memtable.enter();
+                let Contents { frozen, partitions, watched, .. } = &mut *contents;
                 let found = match &self.range {
                     PartitionRange::Key(_) if self.last_key.is_some() => None,
-                    PartitionRange::Key(key) => contents.partitions.get_key_value(key),
+                    PartitionRange::Key(key) => partitions.get_key_value(key),
                     PartitionRange::Range { .. } => {
-                        contents.partitions.range((self.start_of_range(), std::ops::Bound::Unbounded)).next()
+                        partitions.range((self.start_of_range(), std::ops::Bound::Unbounded)).next()
                     }
                 };
-                let found = found.map(|(key, partition)| {
+                found.map(|(key, partition)| {
                     let head = RawHead::of(key, partition);
                     let mut cursor = self.cursor(&memtable, &head);
-                    let goes_on = !self.range.is_past(key) && cursor.take_first(partition);
-                    (head, cursor, goes_on)
-                });
-                found.map(|(head, mut cursor, goes_on)| {
-                    if goes_on {
-                        cursor.source.overlay.begin(&mut contents, &head.key);
+                    if !self.range.is_past(key) && cursor.take_first(partition) {
+                        cursor.source.overlay.begin(*frozen, watched, key);
                     }
                     (head, cursor)
                 })
@@ -269,10 +268,12 @@ impl PartitionCursor {
                 self.slice = None;
             }
             let entered = self.entered.pop_front();
-            self.slice = Some(match entered {
-                Some(slice) => slice,
-                None => self.next_cursor()?,
-            });
+            self.slice = entered.or_else(|| self.next_cursor());
+            if self.slice.is_none() {
+                // the merge of the read may go on for long: nothing more is noted for this part
+                self.source.overlay = Overlay::default();
+                return None;
+            }
         }
     }
 }

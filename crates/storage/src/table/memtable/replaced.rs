@@ -12,8 +12,9 @@
 //!
 //! A read that ends says nothing: the next write or the next read that watches finds the partition
 //! without readers and forgets it. The number of partitions is bounded by the reads that go on at a
-//! time, each of which has a thread. [`NOTES_MAX`] notes are kept of a partition; a read that was
-//! away while more were made has lost them, and watches the partition anew from then on.
+//! time, each of which has a thread. [`NOTES_MAX`] notes of [`NOTED_BYTES_MAX`] bytes are kept of a
+//! partition; a read that was away while more were made has lost them, and watches the partition
+//! anew from then on.
 
 use std::collections::VecDeque;
 use std::ops::Bound::Included;
@@ -28,8 +29,11 @@ use types::DecoratedKey;
 
 use super::partition::MemtablePartition;
 
-/// Most notes that are kept of one partition: 300 KB. The oldest goes.
+/// Most notes that are kept of one partition: 300 KB, where clusterings are short. The oldest goes.
 pub(super) const NOTES_MAX: usize = 4096;
+/// Most bytes of the notes that are kept of one partition, without those in the arena: clusterings
+/// may be long, and each copy of the deleted ranges may have [`NOTED_CUTS_MAX`] cuts.
+const NOTED_BYTES_MAX: usize = 1 << 20;
 /// Most cuts of range tombstones that are noted. They are copied inside of the door, which takes
 /// a tenth of a millisecond for so many. Where there are more, the reads of the partition lose what
 /// was noted.
@@ -41,6 +45,18 @@ pub(super) enum Replaced {
     Row(Key, Option<Bytes>),
     /// The deleted ranges.
     Tombstones(Arc<RangeTombstoneList>),
+}
+
+impl Replaced {
+    /// Bytes of the note, without those in the arena.
+    pub fn size(&self) -> usize {
+        let on_heap = match self {
+            Self::Row(key, _) if key.spilled() => key.len(),
+            Self::Row(..) => 0,
+            Self::Tombstones(tombstones) => tombstones.memory_size(),
+        };
+        size_of::<Self>() + on_heap
+    }
 }
 
 /// The partitions of a memtable that are watched by reads.
@@ -60,6 +76,8 @@ struct WatchedPartition {
     /// Held by each read that watches the partition, too.
     reads: Arc<()>,
     notes: VecDeque<Replaced>,
+    /// The sum of the sizes of `notes`.
+    bytes: usize,
     /// The number of the first of `notes`. Numbers ascend by one.
     first: u64,
     /// The number that the next note had when the last read began to watch.
@@ -124,7 +142,7 @@ impl Watched {
 impl WatchedPartition {
     fn new(key: DecoratedKey) -> Self {
         let notes = VecDeque::new();
-        Self { key, reads: Arc::default(), notes, first: 0, last_watch: 0, last_tombstones: None }
+        Self { key, reads: Arc::default(), notes, bytes: 0, first: 0, last_watch: 0, last_tombstones: None }
     }
 
     /// Whether a read watches the partition.
@@ -138,11 +156,13 @@ impl WatchedPartition {
     }
 
     fn push(&mut self, replaced: Replaced) {
-        if self.notes.len() >= NOTES_MAX {
-            self.notes.pop_front();
+        self.bytes += replaced.size();
+        self.notes.push_back(replaced);
+        while self.notes.len() > NOTES_MAX || self.bytes > NOTED_BYTES_MAX {
+            let Some(oldest) = self.notes.pop_front() else { break };
+            self.bytes -= oldest.size();
             self.first += 1;
         }
-        self.notes.push_back(replaced);
     }
 
     fn note_tombstones(&mut self, tombstones: &RangeTombstoneList) {
@@ -153,6 +173,7 @@ impl WatchedPartition {
             // a number is left out, so that every read finds that it has lost something
             self.first = self.end() + 1;
             self.notes.clear();
+            self.bytes = 0;
             return;
         }
         self.last_tombstones = Some(self.end());

@@ -388,6 +388,61 @@ fn a_read_that_is_away_for_too_long_goes_on_with_what_is_there() {
     assert!(memtable.enter().watched.is_empty());
 }
 
+/// A merge may go on for long with its other sources, or with partitions of theirs, once a memtable
+/// has given its part.
+#[test]
+fn a_partition_that_was_read_is_not_watched_any_more() {
+    let table = table(false);
+    let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+    let (mut twin, mut dice) = (Twin::default(), Dice(7));
+    let mut write_some = |count: i32| (0..count).for_each(|_| write(&memtable, &twin.draw(&table, &mut dice)));
+    write_some(2000);
+    for is_read_to_its_end in [true, false] {
+        let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, Slices::all(), false));
+        stream.next_partition().expect("memory").expect("it was written");
+        write_some(1);
+        assert!(!memtable.enter().watched.is_empty());
+        if is_read_to_its_end {
+            while stream.next_unfiltered().expect("memory").is_some() {}
+        } else {
+            assert!(stream.next_partition().expect("memory").is_none());
+        }
+        write_some(1);
+        assert!(memtable.enter().watched.is_empty(), "read to its end: {is_read_to_its_end}");
+    }
+}
+
+/// A copy of the deleted ranges is large, and is made anew for the reads that have begun since the
+/// last one.
+#[test]
+fn notes_of_deleted_ranges_have_a_bound() {
+    let table = table(false);
+    let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+    let delete = |c: i32, timestamp: i64| {
+        let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+        let slice = Slice { start: Bound::start(clustering(c), true), end: Bound::end(clustering(c), true) };
+        update.range_deletions.push((slice, DeletionTime::new(timestamp, 5)));
+        write(&memtable, &update);
+    };
+    (0..500).for_each(|c| delete(2 * c, 1));
+    let begin = |timestamp: i64| {
+        let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, Slices::all(), false));
+        stream.next_partition().expect("memory").expect("it was written");
+        delete(998, timestamp);
+        stream
+    };
+    let mut reads: Vec<MemtableStream> = (2..102).map(begin).collect();
+    assert!(memtable.enter().watched.notes() < reads.len() / 2);
+    let mut last = reads.pop().expect("a hundred reads");
+    let mut newest = 0_i64;
+    while let Some(unfiltered) = last.next_unfiltered().expect("memory") {
+        if let Unfiltered::Marker(marker) = unfiltered {
+            newest = newest.max(marker.open.map_or(0, |open| open.marked_for_delete_at));
+        }
+    }
+    assert_eq!(newest, 100, "the last copy is kept");
+}
+
 /// A read whose first entry has what it wants makes no write dearer.
 #[test]
 fn a_read_that_has_what_it_wants_is_not_watched_for() {

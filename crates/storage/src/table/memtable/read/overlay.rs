@@ -7,6 +7,7 @@
 //! it is at that entry.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound::Included;
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use types::DecoratedKey;
 
 use crate::table::memtable::Contents;
 use crate::table::memtable::partition::{KeptRow, MemtablePartition};
-use crate::table::memtable::replaced::{NOTES_MAX, Replaced, Watch};
+use crate::table::memtable::replaced::{Replaced, Watch, Watched};
 
-/// Most replaced rows that a read keeps: 2 MB. At the limit the read goes on with the partition as
-/// it is.
-const REPLACED_MAX: usize = 4 * NOTES_MAX;
+/// Most bytes of replaced rows that a read keeps, without those in the arena: 32,000 rows whose
+/// clusterings are short. At the limit the read goes on with the partition as it is.
+const REPLACED_BYTES_MAX: usize = 2 << 20;
 
 /// What writes have replaced since the first entry.
 #[derive(Default)]
@@ -30,27 +31,32 @@ pub(super) struct Overlay {
     watch: Option<Watch>,
     /// Rows as they were; None: there was none.
     rows: BTreeMap<CutKey, Option<Bytes>>,
+    /// The bytes of the notes in `rows`.
+    bytes: usize,
     /// The deleted ranges as they were; None: as they are.
     tombstones: Option<Arc<RangeTombstoneList>>,
 }
 
 impl Overlay {
     /// Watches the partition from now on. Called inside of the door.
-    pub fn begin(&mut self, contents: &mut Contents, key: &DecoratedKey) {
+    pub fn begin(&mut self, is_frozen: bool, watched: &mut Watched, key: &DecoratedKey) {
         // a memtable that is flushed does not change any more
-        let watch = (!contents.frozen).then(|| contents.watched.watch(key));
+        let watch = (!is_frozen).then(|| watched.watch(key));
         *self = Self { watch, ..Self::default() };
     }
 
     /// Takes what was replaced since the entry before. `is_ahead` says which rows the read has not
     /// passed. Called inside of the door, before anything is read.
     pub fn catch_up(&mut self, contents: &mut Contents, key: &DecoratedKey, is_ahead: impl Fn(&CutKey) -> bool) {
-        let Self { watch, rows, tombstones } = self;
+        let Self { watch, rows, bytes, tombstones } = self;
         let is_complete = watch.as_mut().is_some_and(|watch| {
             contents.watched.since(watch, key, |replaced| match replaced {
                 // the first write behind the first entry has replaced what the read is to see
                 Replaced::Row(key, before) if is_ahead(key) => {
-                    rows.entry(key.clone()).or_insert_with(|| before.clone());
+                    if let Entry::Vacant(place) = rows.entry(key.clone()) {
+                        place.insert(before.clone());
+                        *bytes += replaced.size();
+                    }
                 }
                 Replaced::Row(..) => {}
                 Replaced::Tombstones(before) => {
@@ -58,8 +64,8 @@ impl Overlay {
                 }
             })
         });
-        if !is_complete || self.rows.len() > REPLACED_MAX {
-            self.begin(contents, key);
+        if !is_complete || self.bytes > REPLACED_BYTES_MAX {
+            self.begin(contents.frozen, &mut contents.watched, key);
         }
     }
 
