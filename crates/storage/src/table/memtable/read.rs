@@ -11,8 +11,8 @@
 //! An update of several rows is applied in one entry, and a read shows the whole update or nothing
 //! of it: rows that are replaced while the read is outside of the door are shown as they were at
 //! its first entry ([`overlay`]). A read whose first entry has as many rows as it wants is not
-//! expected to enter again. If it does, since these rows turn out to be expired or deleted, it
-//! shows the others as they are at its second entry.
+//! expected to enter again. If it does, since these rows turn out to be expired, deleted or not
+//! looked for, it shows the others as they are at its second entry.
 
 mod overlay;
 mod passing;
