@@ -1,5 +1,5 @@
-//! What writes replace in a partition while reads of it go on: a read that enters the door several
-//! times sees the partition as it was at its first entry.
+//! Notes of the rows and ranges that writes replace in a partition while reads of it go on: a read
+//! that enters the door several times sees the partition as it was at its first entry.
 //!
 //! 1. A read that will enter again begins to watch its partition inside of the door
 //!    ([`Watched::watch`]).

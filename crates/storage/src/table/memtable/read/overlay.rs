@@ -24,7 +24,7 @@ use crate::table::memtable::replaced::{Replaced, Watch, Watched};
 /// clusterings are short. At the limit the read goes on with the partition as it is.
 const REPLACED_BYTES_MAX: usize = 2 << 20;
 
-/// What writes have replaced since the first entry.
+/// The parts of a partition that writes have replaced since the first entry, as they were then.
 #[derive(Default)]
 pub(super) struct Overlay {
     /// None: the partition is not watched, because the read was not expected to enter again.
