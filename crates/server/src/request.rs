@@ -301,7 +301,12 @@ impl RequestExecution<'_> {
             return Err(CqlError::Invalid("Invalid amount of bind variables".to_owned()).into());
         }
         let answer = self.run(&statement, &query.parameters, &state).await?;
-        Ok(self.reply(answer, &statement, false, false))
+        let mut reply = self.reply(answer, &statement, false, false);
+        if let Response::Rows(rows) = &mut reply.response {
+            // as in Cassandra, it is for the client to know from where it has the columns
+            rows.skip_metadata = query.parameters.skip_metadata;
+        }
+        Ok(reply)
     }
 
     async fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {

@@ -562,6 +562,23 @@ fn a_batch_counts_the_values_of_its_statements() {
     assert_eq!(error.message, "There were 1 markers(?) in CQL but 0 bound variables");
 }
 
+/// A client that wants no columns with the rows of a text gets none, whatever rows they are.
+#[test]
+fn the_columns_of_a_query_are_left_out_where_the_client_knows_them() {
+    let machine = Machine::new();
+    machine.create_keyspace("ks");
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    for text in ["SELECT k FROM ks.t", "INSERT INTO ks.t (k) VALUES (1) IF NOT EXISTS"] {
+        for skip_metadata in [false, true] {
+            let parameters = QueryParameters { skip_metadata, ..QueryParameters::new(Consistency::One) };
+            match machine.answer(Request::Query(Query { query: text.into(), parameters }), false) {
+                Response::Rows(rows) => assert_eq!(rows.skip_metadata, skip_metadata, "{text}"),
+                answer => panic!("{text}: {answer:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_page_without_rows_is_refused() {
     let machine = Machine::new();
