@@ -24,8 +24,6 @@ pub enum DecodeError {
     BatchType(u8),
     /// A statement of a BATCH is neither text nor id.
     BatchKind(u8),
-    /// A BATCH has named values.
-    BatchNames,
     /// REGISTER names an event that does not exist.
     EventType(String),
     /// REGISTER names an event that this version does not have.
@@ -58,12 +56,7 @@ impl DecodeError {
     pub fn is_fatal(&self) -> bool {
         !matches!(
             self,
-            Self::Consistency(_)
-                | Self::Timestamp
-                | Self::BatchNames
-                | Self::EventType(_)
-                | Self::EventVersion(..)
-                | Self::PayloadVersion
+            Self::Consistency(_) | Self::Timestamp | Self::EventType(_) | Self::EventVersion(..) | Self::PayloadVersion
         )
     }
 }
@@ -82,7 +75,6 @@ impl fmt::Display for DecodeError {
             Self::BatchKind(kind) => {
                 write!(f, "Invalid query kind in BATCH messages. Must be 0 or 1 but got {kind}")
             }
-            Self::BatchNames => f.write_str("Values in BATCH messages cannot be named"),
             Self::EventType(name) => write!(f, "Invalid value '{name}' for Type"),
             Self::EventVersion(name, version) => {
                 write!(f, "Event {name} not valid for protocol version {version}/v{version}")

@@ -79,16 +79,16 @@ impl QueryParameters {
         Ok(parameters)
     }
 
-    /// Reads the parameters of a BATCH, whose values stand with its statements.
+    /// Reads the parameters of a BATCH, whose values stand with its statements, by position. As in
+    /// Cassandra, values and names that stand here are passed over, and the flag for names alone
+    /// means nothing (CASSANDRA-10246: the specification has names in the statements, which no
+    /// server could assign to them).
     pub(super) fn decode_for_batch(reader: &mut Reader<'_>, version: ProtocolVersion) -> Result<Self, DecodeError> {
         let mut parameters = Self::new(reader.consistency()?);
         let flags = read_flags(reader, version)?;
-        if flags & NAMES_FOR_VALUES != 0 {
-            return Err(DecodeError::BatchNames);
-        }
         if flags & VALUES != 0 {
             let body = reader.body();
-            Values::decode(reader, body, version, false)?;
+            Values::decode(reader, body, version, flags & NAMES_FOR_VALUES != 0)?;
         }
         parameters.decode_rest(flags, reader)?;
         Ok(parameters)

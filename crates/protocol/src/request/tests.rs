@@ -156,7 +156,21 @@ fn batch() {
     assert_eq!(batch.parameters.timestamp, Some(5));
     assert_eq!(decode(V4, 13, 0, b"\x03\0\0").unwrap_err(), DecodeError::BatchType(3));
     assert_eq!(decode(V4, 13, 0, b"\0\0\x01\x02").unwrap_err(), DecodeError::BatchKind(2));
-    assert_eq!(decode(V4, 13, 0, b"\0\0\0\0\x01\x40").unwrap_err(), DecodeError::BatchNames);
+}
+
+/// The flag for names says nothing about the values of the statements, which come by position.
+#[test]
+fn names_of_a_batch_are_passed_over() {
+    let statement = b"\0\0\x01\0\0\0\0\x01q\0\x01\0\0\0\x01v\0\x01";
+    // flags and what follows: names alone; values with names, and a page size behind them
+    let parameters: [(&[u8], Option<i32>); 2] = [(b"\x40", None), (b"\x45\0\x01\0\x01n\0\0\0\x01w\0\0\0\x07", Some(7))];
+    for (parameters, page_size) in parameters {
+        let Request::Batch(batch) = request(V4, 13, &[&statement[..], parameters].concat()) else { panic!() };
+        let values = batch.statements[0].values();
+        assert_eq!(values.get(0), Some(Value::Bytes(Bytes::from_static(b"v"))));
+        assert!(values.names().is_empty() && batch.parameters.values.is_empty());
+        assert_eq!(batch.parameters.page_size, page_size);
+    }
 }
 
 #[test]
