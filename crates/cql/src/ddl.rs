@@ -10,7 +10,6 @@
 
 mod alter_table;
 mod compact;
-mod compatible;
 mod create_index;
 mod create_table;
 mod drop;

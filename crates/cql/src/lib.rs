@@ -23,6 +23,7 @@ pub mod parse;
 pub mod prepare;
 pub mod result;
 
+mod compatible;
 mod context;
 mod explain;
 mod fit;

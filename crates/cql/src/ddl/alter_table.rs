@@ -18,10 +18,11 @@ use types::CqlType;
 use super::create_table::has_unfrozen_fields;
 use super::type_name::CheckedTypes;
 use super::{
-    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compact, compatible, event, keyspace_of,
-    masks, properties, refused, type_name, view,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compact, event, keyspace_of, masks,
+    properties, refused, type_name, view,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
+use crate::compatible;
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 

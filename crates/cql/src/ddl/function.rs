@@ -17,10 +17,10 @@ use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, KeyspaceMetadata,
 use types::CqlType;
 
 use super::{
-    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, compatible, existing_keyspace,
-    keyspace_of, type_name,
+    ChangedSchema, DdlContext, SchemaAction, SchemaObject, check_changeable, existing_keyspace, keyspace_of, type_name,
 };
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
+use crate::compatible;
 use crate::context::{Bindings, MadeValues, PrepareContext, Receiver};
 use crate::error::CqlError;
 use crate::functions::USER_FUNCTIONS_DISABLED;

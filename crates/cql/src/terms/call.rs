@@ -11,9 +11,10 @@ use types::CqlType;
 
 use super::{Term, TermArgument};
 use crate::ast;
+use crate::compatible::takes;
 use crate::context::{Bindings, CallResolution, MadeValues, PrepareContext, Receiver, take_made};
 use crate::error::CqlError;
-use crate::fit::{Fit, fit_type, is_value_compatible};
+use crate::fit::{Fit, fit_type};
 use crate::functions::{self, Argument, Function};
 use crate::scalar::type_name;
 use crate::sources::NoSources;
@@ -125,7 +126,7 @@ fn prepare_known(
     }
     // functions return frozen collections, which cannot be assigned to a column of many cells
     let is_frozen = receiver.ty.is_multi_cell() && !chosen.returns.is_multi_cell();
-    if is_frozen || !is_value_compatible(&receiver.ty, &chosen.returns) {
+    if is_frozen || !takes(&receiver.ty, &chosen.returns) {
         let what = match call.symbol {
             Some(symbol) => format!("operation {symbol}"),
             None => format!("function {}", chosen.full_name()),
