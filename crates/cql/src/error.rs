@@ -44,7 +44,8 @@ pub enum CqlError {
     },
     /// 1400.
     FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
-    /// 1500. `why` follows Cassandra's words, unless it is empty.
+    /// 1500. `why`, where it is not empty, stands behind Cassandra's words; there it is in the log
+    /// only.
     WriteFailure {
         consistency: Consistency,
         received: i32,
@@ -156,7 +157,7 @@ impl fmt::Display for CqlError {
             Self::Unavailable { consistency, .. } => {
                 write!(f, "Cannot achieve consistency level {}", consistency.name())
             }
-            Self::WriteTimeout { received, .. } => {
+            Self::WriteTimeout { received, .. } | Self::ReadTimeout { received, .. } => {
                 write!(f, "Operation timed out - received only {received} responses.")
             }
             Self::CasTimeout { received, block_for, contentions, .. } => write!(
@@ -167,13 +168,10 @@ impl fmt::Display for CqlError {
             Self::CasUnknown { received, .. } => {
                 write!(f, "CAS operation result is unknown - proposal accepted by {received} but not a quorum.")
             }
-            Self::ReadTimeout { received, data_present, .. } => {
-                let but = if *data_present { "" } else { " (no data received)" };
-                write!(f, "Operation timed out - received only {received} responses{but}.")
-            }
             Self::WriteFailure { received, failures, why, .. } => {
-                let (failures, before) = (failures.len(), if why.is_empty() { "" } else { ": " });
-                write!(f, "Operation failed - received {received} responses and {failures} failures{before}{why}")
+                let counts = format!("received {received} responses and {} failures", failures.len());
+                f.write_str(&operation_failed(&counts, failures))?;
+                if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
             }
             Self::Read(error) => error.fmt(f),
         }
@@ -181,3 +179,29 @@ impl fmt::Display for CqlError {
 }
 
 impl std::error::Error for CqlError {}
+
+#[cfg(test)]
+mod tests {
+    use types::FailureReason;
+
+    use super::*;
+
+    /// The texts of `RequestTimeoutException` and `RequestFailureException`.
+    #[test]
+    fn what_replicas_did_is_told_as_in_cassandra() {
+        let consistency = Consistency::Quorum;
+        let timeout = CqlError::ReadTimeout { consistency, received: 1, block_for: 2, data_present: false };
+        assert_eq!(timeout.to_string(), "Operation timed out - received only 1 responses.");
+        let failure = |port, reason| ReplicaFailure { endpoint: ([127, 0, 0, 1], port).into(), reason };
+        let write = |failures: Vec<ReplicaFailure>, why: &str| {
+            let (kind, why) = (WriteKind::Simple, why.to_owned());
+            CqlError::WriteFailure { consistency, received: 0, block_for: 2, failures, kind, why }.to_string()
+        };
+        let two = vec![failure(7000, FailureReason::Unknown), failure(7001, FailureReason::Timeout)];
+        let text = "Operation failed - received 0 responses and 2 failures: UNKNOWN from /127.0.0.1:7000, TIMEOUT from \
+                    /127.0.0.1:7001";
+        assert_eq!(write(two.clone(), ""), text);
+        assert_eq!(write(two, "the disk is full"), format!("{text}: the disk is full"));
+        assert_eq!(write(Vec::new(), ""), "Operation failed - received 0 responses and 0 failures");
+    }
+}

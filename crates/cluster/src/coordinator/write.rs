@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use rows::Mutation;
 use rows::command::TraceSink;
+use storage::StorageError;
 use storage::commitlog::LogPosition;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
@@ -82,7 +83,9 @@ impl Node {
                 Ok(Some(Acknowledgement::of_log(log, local, answers, rest)))
             }
             Err(cause) => {
-                if cause != WriteError::TimedOut {
+                // a mutation that is too large is the client's mistake, and nothing was written
+                let is_refused = matches!(cause, WriteError::Storage(StorageError::MutationTooLarge { .. }));
+                if cause != WriteError::TimedOut && !is_refused {
                     answers.fail(ReplicaFailure { endpoint: local, reason: FailureReason::Unknown });
                 }
                 Err(RequestError::of_write(cause, answers))

@@ -562,6 +562,24 @@ fn a_batch_counts_the_values_of_its_statements() {
     assert_eq!(error.message, "There were 1 markers(?) in CQL but 0 bound variables");
 }
 
+/// A value that is larger than any mutation may be is a mistake of the client, who must not try
+/// again: no replica has failed.
+#[test]
+fn a_mutation_that_is_too_large_is_an_invalid_request() {
+    let machine = Machine::new();
+    machine.create_keyspace("ks");
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY, v blob)", false);
+    let size = storage::commitlog::Options::default().largest_mutation() + 1;
+    let values = Values::from_iter([protocol::request::Value::Bytes(vec![7; size].into())]);
+    let parameters = QueryParameters { values, ..QueryParameters::new(Consistency::One) };
+    let query = "INSERT INTO ks.t (k, v) VALUES (1, ?)".into();
+    let Response::Error(error) = machine.answer(Request::Query(Query { query, parameters }), false) else {
+        panic!("it is too large")
+    };
+    assert_eq!(error.kind.code(), 0x2200, "{}", error.message);
+    assert!(error.message.starts_with("Rejected an oversized mutation ("), "{}", error.message);
+}
+
 /// A client that wants no columns with the rows of a text gets none, whatever rows they are.
 #[test]
 fn the_columns_of_a_query_are_left_out_where_the_client_knows_them() {
