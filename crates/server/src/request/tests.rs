@@ -562,6 +562,36 @@ fn a_batch_counts_the_values_of_its_statements() {
     assert_eq!(error.message, "There were 1 markers(?) in CQL but 0 bound variables");
 }
 
+/// A request of version 5 may name the keyspace of its statements. A wrong one is told by its name,
+/// also where the statement has another one.
+#[test]
+fn the_keyspace_of_a_request_is_one_that_exists() {
+    let machine = Machine::new();
+    let select = "SELECT key FROM system.local";
+    let requests = |keyspace: &'static str| {
+        let parameters =
+            || QueryParameters { keyspace: Some(keyspace.into()), ..QueryParameters::new(Consistency::One) };
+        let batch = Batch { kind: BatchKind::Unlogged, statements: Vec::new(), parameters: parameters() };
+        [
+            Request::Query(Query { query: select.into(), parameters: parameters() }),
+            Request::Prepare(Prepare { query: select.into(), keyspace: Some(keyspace.into()) }),
+            Request::Batch(batch),
+        ]
+    };
+    for request in requests("nosuch") {
+        match machine.answer(request, false) {
+            Response::Error(error) => {
+                assert_eq!((error.kind.code(), &*error.message), (0x2200, "Keyspace 'nosuch' does not exist"));
+            }
+            answer => panic!("{answer:?}"),
+        }
+    }
+    for request in requests("system").into_iter().take(2) {
+        let answer = machine.answer(request, false);
+        assert!(!matches!(answer, Response::Error(_)), "{answer:?}");
+    }
+}
+
 /// A value that is larger than any mutation may be is a mistake of the client, who must not try
 /// again: no replica has failed.
 #[test]
