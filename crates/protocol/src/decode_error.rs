@@ -2,8 +2,8 @@
 //! follow Cassandra's where it has one.
 //!
 //! An error is fatal if it leaves the meaning of the rest of the connection in doubt: the server
-//! answers and closes. If the end of the body is known and only its content is refused, the
-//! connection continues.
+//! answers and closes. The header of a message says where its body ends, so that the connection
+//! continues behind a body that cannot be read: other requests of the client are under way on it.
 
 use std::fmt;
 
@@ -52,11 +52,16 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Whether the connection must be closed after this error.
+    /// Whether the connection must be closed after this error of a message whose header is sound.
     pub fn is_fatal(&self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::Consistency(_) | Self::Timestamp | Self::EventType(_) | Self::EventVersion(..) | Self::PayloadVersion
+            Self::Opcode(_)
+                | Self::Direction(_)
+                | Self::Compression(_)
+                | Self::Checksum { .. }
+                | Self::Segment(_)
+                | Self::Version(_)
         )
     }
 }

@@ -87,11 +87,10 @@ fn frames_in_pieces() {
 fn broken_frames_end_their_connection_and_no_other() {
     let (server, _) = start(options());
     let mut bystander = Client::ready(server.address(), 4);
-    let cases: [(&str, Vec<u8>); 6] = [
+    let cases: [(&str, Vec<u8>); 5] = [
         ("a negative length", vec![4, 0, 0, 5, 7, 0xff, 0, 0, 0]),
         ("a response", envelope(0x84, 0, 5, 7, &[])),
         ("an unknown opcode", envelope(4, 0, 5, 0x20, &[])),
-        ("a cut body", envelope(4, 0, 5, QUERY, b"\0\0\0\x09void")),
         ("compression without agreement", envelope(4, 1, 5, QUERY, &query(4, "void"))),
         ("another protocol", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
     ];
@@ -112,6 +111,35 @@ fn broken_frames_end_their_connection_and_no_other() {
     client.send(1, REGISTER, b"\0\x01\0\x03BAD");
     assert_eq!(client.receive().error_text(), "Invalid value 'BAD' for Type");
     assert_eq!(client.ask("void").opcode, RESULT, "a refused value does not end the connection");
+}
+
+/// The header says where a body ends: one that cannot be read costs its request alone, unless the
+/// client has not begun yet.
+#[test]
+fn a_broken_body_costs_its_request_alone() {
+    const BATCH: u8 = 13;
+    let (server, _) = start(options());
+    let cases: [(&str, u8, &[u8]); 3] = [
+        ("a cut body", QUERY, b"\0\0\0\x09void"),
+        ("a text that is not UTF-8", QUERY, b"\0\0\0\x01\xff\0\x01\0\0\0\0"),
+        ("a batch of an unknown kind", BATCH, b"\x07\0\0\0\x01\0\0\0\0"),
+    ];
+    for version in [4, 5] {
+        let mut client = Client::ready(server.address(), version);
+        client.query(1, "slow 200");
+        for (what, opcode, body) in cases {
+            client.send(2, opcode, body);
+            let answer = client.receive();
+            assert_eq!((answer.stream, answer.error_code()), (2, 0x0A), "{what}");
+        }
+        let answer = client.receive();
+        assert_eq!((answer.stream, answer.opcode), (1, RESULT));
+    }
+    let mut client = Client::connect(server.address(), 4);
+    client.send(5, STARTUP, b"\0\x01\0");
+    let answer = client.receive();
+    assert_eq!((answer.stream, answer.error_code()), (5, 0x0A));
+    client.assert_closed();
 }
 
 #[test]
