@@ -99,7 +99,7 @@ pub(crate) fn of_request(error: RequestError) -> CqlError {
             CqlError::Server(format!("keyspace {keyspace} cannot be placed on the ring: {error}"))
         }
         RequestError::Cas(failed) => of_cas(failed),
-        RequestError::Write(failed) => of_write(failed.cause, failed.answers),
+        RequestError::Write(failed) => of_write(*failed),
     }
 }
 
@@ -132,7 +132,8 @@ fn count(count: u32) -> i32 {
 }
 
 /// A write that too few replicas acknowledged.
-fn of_write(cause: WriteError, answers: WriteAnswers) -> CqlError {
+fn of_write(failed: FailedWrite) -> CqlError {
+    let FailedWrite { cause, answers, largest } = failed;
     let WriteAnswers { level: consistency, kind, block_for, received, failures, .. } = answers;
     let (received, block_for) = (count(received), count(block_for));
     let timeout = CqlError::WriteTimeout { consistency, received, block_for, kind };
@@ -141,7 +142,7 @@ fn of_write(cause: WriteError, answers: WriteAnswers) -> CqlError {
     match cause {
         WriteError::TimedOut | WriteError::Read(ReadError::TimedOut) => timeout,
         WriteError::Storage(StorageError::MutationTooLarge { size, size_max }) => {
-            let why = format!("Rejected an oversized mutation ({size}/{size_max})");
+            let why = format!("Rejected an oversized mutation ({size}/{size_max}){largest}");
             // once replicas were asked they may still get it, by hints: that is no definite answer
             if asked { failure(why) } else { CqlError::Invalid(why) }
         }
@@ -188,7 +189,7 @@ pub(crate) fn of_truncation(error: RequestError) -> CqlError {
 }
 
 fn of_failed_truncation(failed: FailedWrite) -> String {
-    let FailedWrite { cause, answers } = failed;
+    let FailedWrite { cause, answers, .. } = failed;
     let on = |failure: &ReplicaFailure| format!("replica /{} -> {}", failure.endpoint, failure.reason.name());
     match cause {
         WriteError::TimedOut if answers.block_for > 1 => {

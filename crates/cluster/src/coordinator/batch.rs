@@ -31,6 +31,7 @@ impl Node {
         let answers = self.plan_write(&mutations, level, WriteKind::BatchLog)?;
         let recorded = self.with_record(mutations);
         let timeout = self.timeouts().write;
-        self.send(answers, timeout, self.replica.apply(&recorded, StripeGuards::new())).await
+        let sent = self.send(answers, timeout, self.replica.apply(&recorded, StripeGuards::new())).await;
+        sent.map_err(|error| error.of_mutations(&recorded))
     }
 }

@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 
 use ring::{InsufficientReplicas, ReplicationError};
+use rows::{Mutation, PartitionUpdate, Row};
+use schema::system::is_local_keyspace;
+use storage::StorageError;
 use types::{Consistency, ReplicaFailure, WriteKind};
 
 use crate::coordinator::write_answers::WriteAnswers;
@@ -41,6 +44,9 @@ pub struct FailedWrite {
     pub cause: WriteError,
     /// The answers that came, and those that did not.
     pub answers: WriteAnswers,
+    /// The keyspace and the keys of a mutation that is too large, as they are told; empty: they are
+    /// not known, or the cause is another.
+    pub largest: String,
 }
 
 /// The end of a conditional statement without an outcome.
@@ -85,8 +91,57 @@ pub enum FailedCas {
 impl RequestError {
     /// The error of a write that too few replicas acknowledged.
     pub(crate) fn of_write(cause: WriteError, answers: WriteAnswers) -> Self {
-        Self::Write(Box::new(FailedWrite { cause, answers }))
+        Self::Write(Box::new(FailedWrite { cause, answers, largest: String::new() }))
     }
+
+    /// The error of a write of these mutations: names the largest of them if it is too large.
+    #[cold]
+    pub(crate) fn of_mutations(mut self, mutations: &[Mutation]) -> Self {
+        if let Self::Write(failed) = &mut self
+            && let WriteError::Storage(StorageError::MutationTooLarge { .. }) = failed.cause
+        {
+            failed.largest = largest_of(mutations);
+        }
+        self
+    }
+}
+
+/// Most bytes of a text that names keys.
+const KEYS_SIZE_MAX: usize = 1024;
+
+/// The keyspace, and the tables with their keys, of the largest of some mutations; its largest
+/// updates come first. Agrees with `MutationExceededMaxSizeException`, which shows the first key
+/// whatever its length is.
+fn largest_of(mutations: &[Mutation]) -> String {
+    // the record of a batch has all mutations, and is none of the client's
+    let of_clients = |mutation: &&Mutation| {
+        mutation.updates.first().is_some_and(|update| !is_local_keyspace(&update.table.keyspace))
+    };
+    let size = |mutation: &&Mutation| mutation.updates.iter().map(data_size).sum::<usize>();
+    let Some(largest) = mutations.iter().filter(of_clients).max_by_key(size) else {
+        return String::new();
+    };
+    let mut updates: Vec<&PartitionUpdate> = largest.updates.iter().collect();
+    updates.sort_by_key(|update| std::cmp::Reverse(data_size(update)));
+    let keyspace = updates.first().map_or("", |update| update.table.keyspace.as_str());
+    let mut text = format!(" for keyspace: {keyspace}. Top keys are: ");
+    let start = text.len();
+    for (at, update) in updates.iter().enumerate() {
+        let key = format!("{}.{}", update.table.name, update.table.partition_key_text(&update.key.key));
+        let separator = if at == 0 { "" } else { ", " };
+        let room = KEYS_SIZE_MAX.saturating_sub(text.len() - start + separator.len());
+        if at > 0 && key.len() > room {
+            text.push_str(&format!(" and {} more.", updates.len() - at));
+            break;
+        }
+        text.push_str(separator);
+        text.push_str(&key[..key.floor_char_boundary(room)]);
+    }
+    text
+}
+
+fn data_size(update: &PartitionUpdate) -> usize {
+    update.rows.iter().chain(&update.static_row).map(Row::data_size).sum()
 }
 
 /// Why a read gave nothing. `E` is the error of what builds the answer.

@@ -45,7 +45,8 @@ impl Node {
         }
         let answers = self.plan_write(&mutations, level, kind)?;
         let timeout = self.timeouts().write + more_time(&mutations);
-        self.send(answers, timeout, self.replica.apply(&mutations, StripeGuards::new())).await
+        let sent = self.send(answers, timeout, self.replica.apply(&mutations, StripeGuards::new())).await;
+        sent.map_err(|error| error.of_mutations(&mutations))
     }
 
     /// As `Node::write`, for a traced request, in whose session the replicas have a share.

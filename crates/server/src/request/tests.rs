@@ -608,6 +608,7 @@ fn a_mutation_that_is_too_large_is_an_invalid_request() {
     };
     assert_eq!(error.kind.code(), 0x2200, "{}", error.message);
     assert!(error.message.starts_with("Rejected an oversized mutation ("), "{}", error.message);
+    assert!(error.message.ends_with(") for keyspace: ks. Top keys are: t.1"), "{}", error.message);
 }
 
 /// A client that wants no columns with the rows of a text gets none, whatever rows they are.

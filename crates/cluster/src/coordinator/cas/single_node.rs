@@ -36,7 +36,8 @@ impl Node {
             Some(mutation) => {
                 let mutations = [mutation];
                 let applied = self.replica.apply(&mutations, held);
-                if let Some(wait) = self.send(committed, self.timeouts().write, applied).await? {
+                let sent = self.send(committed, self.timeouts().write, applied).await;
+                if let Some(wait) = sent.map_err(|error| error.of_mutations(&mutations))? {
                     wait.await?;
                 }
             }
