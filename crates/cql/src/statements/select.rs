@@ -381,7 +381,7 @@ fn with_findings(error: CqlError, failures: Vec<String>) -> CqlError {
 
 fn warnings(plan: &SelectPlan) -> Vec<String> {
     let mut warnings = Vec::new();
-    if plan.aggregates() && !plan.table.keyspace.starts_with("system") {
+    if plan.aggregates() {
         if !plan.restrictions.restricts_key {
             warnings.push("Aggregation query used without partition key".to_owned());
         } else if plan.restrictions.key_in {

@@ -408,6 +408,19 @@ fn an_index_without_using_is_of_the_kind_of_the_configuration() {
     assert_eq!(found(None), "Must specify index implementation via USING");
 }
 
+/// Aggregates of many partitions are warned of, whoever the table belongs to.
+#[test]
+fn an_aggregate_of_many_partitions_is_warned_of() {
+    let machine = Machine::new();
+    machine.create_keyspace("systematics");
+    machine.query("CREATE TABLE systematics.t (k int PRIMARY KEY)", false);
+    for table in ["systematics.t", "system.peers_v2"] {
+        let answer = machine.handle(query(&format!("SELECT count(*) FROM {table}")), false);
+        let warnings = answer.extras.map(|extras| extras.warnings).unwrap_or_default();
+        assert_eq!(warnings, ["Aggregation query used without partition key"], "{table}");
+    }
+}
+
 /// Settings that an operator has changed while the node runs are shown as they are.
 #[test]
 fn changed_settings_are_shown() {
