@@ -164,7 +164,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
     /// Answers a request that cannot be decoded.
     fn refuse_broken(&mut self, header: &Header, error: &DecodeError, out: &mut Output) -> Received<RequestEnvelope> {
         self.push_error(reply_target(header), ErrorMessage::protocol(error.to_string()), out);
-        // whoever has not begun has no other requests on the connection
+        // a client that has not begun has no other requests on the connection
         if error.is_fatal() || self.client.is_none() {
             tracing::debug!(peer = %self.opened.peer, %error, "connection closed: broken request");
             return Received::Broken;

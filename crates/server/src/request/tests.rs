@@ -613,7 +613,7 @@ fn a_mutation_that_is_too_large_is_an_invalid_request() {
     machine.create_keyspace("ks");
     machine.query("CREATE TABLE ks.t (k int PRIMARY KEY, v blob)", false);
     let size = storage::commitlog::Options::default().largest_mutation() + 1;
-    let values = Values::from_iter([protocol::request::Value::Bytes(vec![7; size].into())]);
+    let values = Values::from_iter([protocol::request::Value::Bytes(vec![7u8; size].into())]);
     let parameters = QueryParameters { values, ..QueryParameters::new(Consistency::One) };
     let query = "INSERT INTO ks.t (k, v) VALUES (1, ?)".into();
     let Response::Error(error) = machine.answer(Request::Query(Query { query, parameters }), false) else {
