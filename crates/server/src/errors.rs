@@ -136,7 +136,10 @@ fn of_write(failed: FailedWrite) -> CqlError {
     let FailedWrite { cause, answers, largest } = failed;
     let WriteAnswers { level: consistency, kind, block_for, received, failures, .. } = answers;
     let (received, block_for) = (count(received), count(block_for));
-    let timeout = CqlError::WriteTimeout { consistency, received, block_for, kind };
+    let timeout = match kind {
+        WriteKind::Cas => CqlError::CasTimeout { consistency, received, block_for, kind, contentions: 0 },
+        _ => CqlError::WriteTimeout { consistency, received, block_for, kind },
+    };
     let asked = !failures.is_empty();
     let failure = |why| CqlError::WriteFailure { consistency, received, block_for, failures, kind, why };
     match cause {
@@ -293,5 +296,24 @@ fn of_outcome(
             }
         },
         ReadOutcome::Failed(other) => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A conditional statement that waits in vain for its turn, as on a node alone, is told of as
+    /// one whose ballots were overtaken.
+    #[test]
+    fn a_timeout_says_what_has_timed_out() {
+        let timeout = |kind| {
+            let answers = WriteAnswers::of_one(Consistency::Serial, kind);
+            let failed = FailedWrite { cause: WriteError::TimedOut, answers, largest: String::new() };
+            of_request(RequestError::Write(Box::new(failed))).to_string()
+        };
+        assert_eq!(timeout(WriteKind::Simple), "Operation timed out - received only 0 responses.");
+        let of_cas = "CAS operation timed out: received 0 of 1 required responses after 0 contention retries";
+        assert_eq!(timeout(WriteKind::Cas), of_cas);
     }
 }
