@@ -192,7 +192,7 @@ mod tests {
         let consistency = Consistency::Quorum;
         let timeout = CqlError::ReadTimeout { consistency, received: 1, block_for: 2, data_present: false };
         assert_eq!(timeout.to_string(), "Operation timed out - received only 1 responses.");
-        let failure = |port, reason| ReplicaFailure { endpoint: ([127, 0, 0, 1], port).into(), reason };
+        let failure = |port: u16, reason| ReplicaFailure { endpoint: ([127, 0, 0, 1], port).into(), reason };
         let write = |failures: Vec<ReplicaFailure>, why: &str| {
             let (kind, why) = (WriteKind::Simple, why.to_owned());
             CqlError::WriteFailure { consistency, received: 0, block_for: 2, failures, kind, why }.to_string()
