@@ -201,9 +201,8 @@ impl Node {
         let plan = plan.map_err(|shortage| RequestError::Unavailable { level, shortage })?;
         let (answers, counted) =
             WriteAnswers::of_data_centers(ring, &quorums(level, &placement.replication), &plan, kind);
-        let payload = self.encode(mutation).map_err(|cause| {
-            RequestError::of_write(cause, answers.clone()).of_mutations(std::slice::from_ref(mutation))
-        })?;
+        let refusal = |cause| RequestError::of_write(cause, answers.clone()).of_mutations(slice::from_ref(mutation));
+        let payload = self.encode(mutation).map_err(refusal)?;
         let replicas = plan.live.iter().copied().zip(counted).collect();
         let hintable = Some(Hintable::new(mutation, payload.clone()));
         let sent = Arc::new(PendingWrite::new(self.weak(), Arc::clone(ring), replicas, hintable, answers));
