@@ -269,14 +269,14 @@ impl RequestExecution<'_> {
         self.client.state_in(keyspace, self.services.auth.as_deref(), self.received).await
     }
 
-    /// The state for a request whose texts are planned in the keyspace that it gives.
-    async fn state_to_plan(&self, keyspace: Option<&str>) -> Result<Rc<ClientState>, CqlError> {
-        if let Some(keyspace) = keyspace
-            && self.services.node.schema().keyspace(keyspace).is_none()
-        {
-            return Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist")));
+    /// Refuses a keyspace that a request gives for its texts, and that does not exist.
+    fn check_keyspace(&self, keyspace: Option<&str>) -> Result<(), CqlError> {
+        match keyspace {
+            Some(keyspace) if self.services.node.schema().keyspace(keyspace).is_none() => {
+                Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist")))
+            }
+            _ => Ok(()),
         }
-        Ok(self.state(keyspace).await)
     }
 
     async fn answer(&self, request: &Request) -> Result<Reply, Failure> {
@@ -299,7 +299,8 @@ impl RequestExecution<'_> {
     async fn query(&self, query: &Query) -> Result<Reply, Failure> {
         self.services.requests.regular_statements.add(1);
         options::check_page_size(&query.parameters)?;
-        let state = self.state_to_plan(query.parameters.keyspace.as_deref()).await?;
+        self.check_keyspace(query.parameters.keyspace.as_deref())?;
+        let state = self.state(query.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&query.query))));
         self.trace(|| "Preparing statement".to_owned());
         // boxed: a plan in the future of each request would make all of them larger
@@ -320,7 +321,8 @@ impl RequestExecution<'_> {
     }
 
     async fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
-        let state = self.state_to_plan(prepare.keyspace.as_deref()).await?;
+        self.check_keyspace(prepare.keyspace.as_deref())?;
+        let state = self.state(prepare.keyspace.as_deref()).await;
         self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&prepare.query))));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();

@@ -31,7 +31,8 @@ type Planned = (Arc<PlannedStatement>, Vec<BoundValue>);
 impl RequestExecution<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
         self.services.requests.batch_messages.add(1);
-        let state = self.state_to_plan(batch.parameters.keyspace.as_deref()).await?;
+        self.check_keyspace(batch.parameters.keyspace.as_deref())?;
+        let state = self.state(batch.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Planning a batch of {} statements", batch.statements.len()));
         let has_texts = batch.statements.iter().any(|statement| matches!(statement, BatchStatement::Query { .. }));
         let keyspace = state.keyspace.as_deref();
