@@ -126,14 +126,19 @@ fn a_broken_body_costs_its_request_alone() {
     ];
     for version in [4, 5] {
         let mut client = Client::ready(server.address(), version);
-        client.query(1, "slow 200");
-        for (what, opcode, body) in cases {
-            client.send(2, opcode, body);
-            let answer = client.receive();
-            assert_eq!((answer.stream, answer.error_code()), (2, 0x0A), "{what}");
+        client.query(0, "slow 100");
+        for (stream, (_, opcode, body)) in (1..).zip(cases) {
+            client.send(stream, opcode, body);
         }
-        let answer = client.receive();
-        assert_eq!((answer.stream, answer.opcode), (1, RESULT));
+        // on a busy machine the slow one may be answered before the last of the others
+        for _ in 0..=cases.len() {
+            let answer = client.receive();
+            match usize::try_from(answer.stream - 1).ok().and_then(|case| cases.get(case)) {
+                Some((what, ..)) => assert_eq!(answer.error_code(), 0x0A, "{what}"),
+                None => assert_eq!((answer.stream, answer.opcode), (0, RESULT)),
+            }
+        }
+        assert_eq!(client.ask("void").opcode, RESULT);
     }
     let mut client = Client::connect(server.address(), 4);
     client.send(5, STARTUP, b"\0\x01\0");
