@@ -27,7 +27,7 @@ pub enum CqlError {
     Truncate(String),
     /// 1100.
     WriteTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind },
-    /// 1100 of a conditional statement in a ring, which `contentions` others have overtaken.
+    /// 1100 of a conditional statement, which `contentions` others have overtaken.
     CasTimeout { consistency: Consistency, received: i32, block_for: i32, kind: WriteKind, contentions: u32 },
     /// 1700.
     CasUnknown { consistency: Consistency, received: i32, block_for: i32 },
