@@ -7,12 +7,14 @@
 //! The local system keyspaces lie in one directory, but for the few tables that grow. Agrees with
 //! `org.apache.cassandra.db.Directories` and `SystemKeyspace.TABLES_SPLIT_ACROSS_MULTIPLE_DISKS`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use env::Env;
-use schema::TableMetadata;
 use schema::system::is_local_keyspace;
+use schema::{TableId, TableMetadata};
 
+use crate::error::StorageError;
 use crate::options::EngineOptions;
 
 /// Name of the directory with the snapshots of a table.
@@ -98,5 +100,68 @@ pub fn snapshot_directory(table_directory: &Path, tag: &str) -> PathBuf {
     match (name, table_directory.parent()) {
         (Some(index), Some(base)) => base.join(SNAPSHOTS).join(tag).join(index),
         _ => table_directory.join(SNAPSHOTS).join(tag),
+    }
+}
+
+/// The directories in the data directories whose names end in one of these ids, by id. All ids are
+/// looked for in one pass, because a node may have thousands of tables.
+pub(crate) fn directories_with_ids(
+    env: &Env,
+    options: &EngineOptions,
+    ids: &BTreeSet<TableId>,
+) -> Result<BTreeMap<TableId, Vec<PathBuf>>, StorageError> {
+    let mut found: BTreeMap<TableId, Vec<PathBuf>> = BTreeMap::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    for data in &options.data_directories {
+        for keyspace in directories_in(env, data)?.iter().filter(|name| is_keyspace(name)) {
+            let above = data.join(keyspace);
+            for name in directories_in(env, &above)? {
+                let id = name.rsplit_once('-').and_then(|(_, id)| TableId::from_hex(id));
+                if let Some(id) = id.filter(|id| ids.contains(id)) {
+                    found.entry(id).or_default().push(above.join(&name));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the name of a directory can be that of a keyspace. `lost+found` and the like are
+/// nobody's, and may not be readable.
+pub(crate) fn is_keyspace(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Names of the directories in a directory; none where it is not there.
+pub(crate) fn directories_in(env: &Env, above: &Path) -> Result<Vec<String>, StorageError> {
+    let entries = env.disk.list_dir_if_exists(above).map_err(|error| StorageError::io(above, &error))?;
+    Ok(entries.into_iter().flatten().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use env::sim::{DATA, Op, Sim};
+
+    use super::*;
+
+    /// A pass for each table would be a thousand times a thousand names at a start with a thousand
+    /// tables that are left out.
+    #[test]
+    fn directories_of_many_tables_are_found_in_one_pass() {
+        let sim = Sim::new(1);
+        let options = EngineOptions::with_small_budgets(Path::new(DATA));
+        let ids: BTreeSet<TableId> = (0..9).map(|id| TableId([id; 16])).collect();
+        let keyspace = options.data_directory().join("ks");
+        let places = ids.iter().map(|id| (*id, vec![keyspace.join(format!("t-{}", id.to_hex()))]));
+        let places: BTreeMap<TableId, Vec<PathBuf>> = places.collect();
+        for place in places.values().flatten() {
+            sim.env().disk.create_dir_durable(place).expect("a sound disk");
+        }
+        let lists = sim.disk().count(Op::List);
+        let found = directories_with_ids(&sim.env(), &options, &ids).expect("a sound disk");
+        assert_eq!(found, places);
+        assert_eq!(sim.disk().count(Op::List) - lists, 2, "the data directory, and that of the keyspace");
     }
 }

@@ -273,9 +273,8 @@ impl Recovery<'_> {
         let host_id = self.local().map(|local| truncation_records::host_id(local, now)).transpose()?.flatten();
         let of = |store: &Arc<TableStore>| log_intervals::persisted(&store.view().sstables, host_id);
         self.persisted = self.tables.iter().map(|(id, store)| (*id, of(store))).collect();
-        for id in self.left_out.keys() {
-            self.persisted.insert(*id, left_out::persisted(self.env, self.options, *id, host_id)?);
-        }
+        let left_out = self.left_out.keys().copied().collect();
+        self.persisted.extend(left_out::persisted(self.env, self.options, &left_out, host_id)?);
         Ok(host_id)
     }
 

@@ -234,7 +234,6 @@ impl TableDirectories {
 /// All directories of tables in the data directories, by keyspace, table and id. Those of tables
 /// that were dropped stay as long as they have snapshots.
 pub fn places(engine: &Engine) -> Result<Vec<TableDirectories>, StorageError> {
-    let disk = &engine.env.disk;
     let mut found: BTreeMap<(String, String, String), Vec<PathBuf>> = BTreeMap::new();
     // tables that are opened in snapshots and copies lie elsewhere
     for store in engine.tables() {
@@ -242,10 +241,10 @@ pub fn places(engine: &Engine) -> Result<Vec<TableDirectories>, StorageError> {
         found.insert((keyspace, table, table_id), directories);
     }
     for data in engine.options.data_directories.iter().chain(&engine.options.system_directory) {
-        // `lost+found` and the like are nobody's, and may not be readable
-        for keyspace in directories(disk.as_ref(), data)?.into_iter().filter(|name| is_keyspace(name)) {
+        let keyspaces = layout::directories_in(&engine.env, data)?;
+        for keyspace in keyspaces.into_iter().filter(|name| layout::is_keyspace(name)) {
             let above = data.join(&keyspace);
-            for name in directories(disk.as_ref(), &above)? {
+            for name in layout::directories_in(&engine.env, &above)? {
                 let Some((table, id)) = name.rsplit_once('-') else { continue };
                 if TableId::from_hex(id).is_none() {
                     continue;
@@ -261,17 +260,6 @@ pub fn places(engine: &Engine) -> Result<Vec<TableDirectories>, StorageError> {
     let place =
         |((keyspace, table, table_id), directories)| TableDirectories { keyspace, table, table_id, directories };
     Ok(found.into_iter().map(place).collect())
-}
-
-/// Whether a directory's name can be that of a keyspace.
-fn is_keyspace(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// Names of the directories in a directory; none where it is not there.
-fn directories(disk: &dyn Disk, above: &Path) -> Result<Vec<String>, StorageError> {
-    let entries = disk.list_dir_if_exists(above).map_err(|error| StorageError::io(above, &error))?;
-    Ok(entries.into_iter().flatten().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
 }
 
 /// The snapshots of a table.
@@ -302,7 +290,7 @@ fn list_in(engine: &Engine, place: &TableDirectories, directory: &Path) -> Resul
     let above = directory.join(layout::SNAPSHOTS);
     let io = |error: std::io::Error| StorageError::io(&above, &error);
     let mut found = Vec::new();
-    for tag in directories(disk.as_ref(), &above)? {
+    for tag in layout::directories_in(&engine.env, &above)? {
         let snapshot = above.join(&tag);
         let (mut size, mut true_size) = (0, 0);
         // another caller may clear it meanwhile
