@@ -85,7 +85,8 @@ mod tests {
         (
             "decommission",
             "refused while another node joins, leaves or moves, or with hint files that cannot be read, unless \
-             `--force` is given",
+             `--force` is given; and, also with `--force`, beside a node of Cassandra while a table is left out because \
+             its schema cannot be read, unless the node has `disk_failure_policy: ignore`",
         ),
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
@@ -101,7 +102,11 @@ mod tests {
         ("info", "no heap; capacities of the caches that there are, without latencies of misses"),
         ("invalidatecountercache", "there is no counter cache"),
         ("invalidatepermissionscache", "without the options of JMX (`--all-mbeans`, `--mbean`)"),
-        ("move", "refused while another node joins, leaves or moves"),
+        (
+            "move",
+            "refused while another node joins, leaves or moves; and beside a node of Cassandra while a table is left \
+             out because its schema cannot be read, unless the node has `disk_failure_policy: ignore`",
+        ),
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start; writes of views are not measured"),
         ("rebuild", "refused on a node that has not joined yet"),
