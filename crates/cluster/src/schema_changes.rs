@@ -115,6 +115,7 @@ impl Node {
         // an index that is made again under the same name has its files where these are
         self.remove_dropped(indexes, alone);
         tables.iter().for_each(|store| self.engine.dropper.request(store, None));
+        changed.dropped_left_out.into_iter().for_each(|files| self.engine.dropper.request_left_out(files));
         self.start_view_builds();
         Ok(())
     }

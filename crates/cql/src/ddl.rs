@@ -172,7 +172,8 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
         Statement::DropTrigger(drop) => drop_dependent::trigger(drop, context, schema)?,
         other => return Err(CqlError::unsupported(unsupported(other))),
     };
-    let changed = changed.filter(|(after, _)| after.keyspaces != schema.keyspaces);
+    let is_other = |after: &Schema| after.keyspaces != schema.keyspaces || after.left_out != schema.left_out;
+    let changed = changed.filter(|(after, _)| is_other(after));
     if let Some((after, event)) = &changed {
         assert_event_matches(schema, after, event);
     }
@@ -183,9 +184,15 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
 /// schema by these events.
 fn assert_event_matches(before: &Schema, after: &Schema, event: &SchemaEvent) {
     let (keyspace, name) = (event.keyspace.as_str(), event.name.as_str());
+    // what is left out can be dropped, and nothing else
+    let is_drop = event.change == SchemaChangeKind::Dropped;
     let has = |schema: &Schema| match event.target {
-        SchemaTarget::Keyspace => schema.keyspace(keyspace).is_some(),
-        SchemaTarget::Table => schema.table(keyspace, name).is_some(),
+        SchemaTarget::Keyspace => {
+            schema.keyspace(keyspace).is_some() || is_drop && schema.left_out_of(keyspace).next().is_some()
+        }
+        SchemaTarget::Table => {
+            schema.table(keyspace, name).is_some() || is_drop && schema.left_out_table(keyspace, name).is_some()
+        }
         SchemaTarget::Type => schema.keyspace(keyspace).is_some_and(|found| found.user_types.contains_key(name)),
         SchemaTarget::Function => {
             schema.keyspace(keyspace).is_some_and(|found| found.functions.keys().any(|key| key.0 == name))

@@ -51,6 +51,21 @@ impl KeyspaceMetadata {
     }
 }
 
+/// A table or view that nobody has dropped, and whose stored rows cannot be read. The node does not
+/// serve it, and keeps its files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOutTable {
+    /// Its id.
+    pub id: TableId,
+    /// Whether it is a materialized view.
+    pub is_view: bool,
+    /// The base table of a view; None also where the view's row does not tell it.
+    pub base_id: Option<TableId>,
+    /// `allow_auto_snapshot`; None also where the row cannot be read: there is a snapshot then, if
+    /// the node takes any.
+    pub allow_auto_snapshot: Option<bool>,
+}
+
 /// Everything that exists, at one moment. Never changed in place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Schema {
@@ -58,6 +73,9 @@ pub struct Schema {
     pub keyspaces: BTreeMap<String, Arc<KeyspaceMetadata>>,
     /// The stored tables of all keyspaces by id.
     pub tables_by_id: BTreeMap<TableId, Arc<TableMetadata>>,
+    /// The tables that are left out, by the names of their keyspace and themselves. A keyspace that
+    /// cannot be read is not in `keyspaces`, and all of its tables are here.
+    pub left_out: BTreeMap<(String, String), LeftOutTable>,
     /// `system.local.schema_version`: a digest of all rows of the schema tables.
     pub version: [u8; 16],
 }
@@ -85,11 +103,30 @@ impl Schema {
         next
     }
 
-    /// The schema without the keyspace of this name.
+    /// The schema without the keyspace of this name, and without its tables that are left out.
     pub fn without_keyspace(&self, name: &str) -> Self {
         let mut next = self.clone();
         next.forget_tables_of(name);
         next.keyspaces.remove(name);
+        next.left_out.retain(|(keyspace, _), _| keyspace != name);
+        next
+    }
+
+    /// The tables of a keyspace that are left out, with their names.
+    pub fn left_out_of(&self, keyspace: &str) -> impl Iterator<Item = (&str, &LeftOutTable)> {
+        let all = self.left_out.iter().filter(move |((of, _), _)| of == keyspace);
+        all.map(|((_, name), table)| (name.as_str(), table))
+    }
+
+    /// A table that is left out, by the names of its keyspace and itself.
+    pub fn left_out_table(&self, keyspace: &str, table: &str) -> Option<&LeftOutTable> {
+        self.left_out.get(&(keyspace.to_owned(), table.to_owned()))
+    }
+
+    /// The schema in which this table is not left out any more: it is dropped.
+    pub fn without_left_out(&self, keyspace: &str, table: &str) -> Self {
+        let mut next = self.clone();
+        next.left_out.remove(&(keyspace.to_owned(), table.to_owned()));
         next
     }
 

@@ -27,7 +27,7 @@ pub use error::SchemaError;
 pub use function::{AggregateMetadata, FunctionKey, FunctionMetadata};
 pub use id::TableId;
 pub use index::{IndexKind, IndexMetadata};
-pub use keyspace::{KeyspaceMetadata, Replication, Schema};
+pub use keyspace::{KeyspaceMetadata, LeftOutTable, Replication, Schema};
 pub use mask::ColumnMask;
 pub use options::{OptionValue, Options};
 pub use params::TableParams;

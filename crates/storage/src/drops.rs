@@ -20,6 +20,9 @@
 //!    of the same names by then. What snapshots hold stays on the disk, and with it its space,
 //!    until `nodetool clearsnapshot`.
 //!
+//! Of a table that is left out of the schema, because its stored rows cannot be read, nothing is
+//! open: its files are linked into the snapshot, and removed.
+//!
 //! An index has step 4 only: its memtables are given back with its base's. Retries end with the
 //! process; files that are left then lie in a directory that no table of the schema has.
 
@@ -33,7 +36,7 @@ use env::{Instant, Next};
 
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
-use crate::requests::drops::{Dropped, Dropper, Stage};
+use crate::requests::drops::{Dropped, Dropper, LeftOutFiles, Stage};
 use crate::table::TableStore;
 use crate::{flush, snapshot, truncate};
 
@@ -64,7 +67,9 @@ impl Dropper {
         let now = engine.env.now();
         let waker = engine::waker(engine, |engine| engine.dropper.wake());
         let mut context = Context::from_waker(&waker);
-        for _ in 0..self.pending() {
+        let again_at = self.remove_left_out(engine, now);
+        let waiting = self.queue.lock().expect("no panic inside").len();
+        for _ in 0..waiting {
             if engine.is_stopped() {
                 return Next::Idle;
             }
@@ -75,9 +80,51 @@ impl Dropper {
             self.queue.lock().expect("no panic inside").push_back(dropped);
         }
         let queue = self.queue.lock().expect("no panic inside");
-        let earliest = queue.iter().filter_map(|dropped| dropped.next_look(now)).min();
+        let earliest = queue.iter().filter_map(|dropped| dropped.next_look(now)).chain(again_at).min();
         earliest.map_or(Next::Idle, |at| Next::After(at.since(now)))
     }
+
+    /// Removes the files of tables that were left out of the schema, where that can be tried now.
+    /// Gives the time of the next try; None: nothing waits for one.
+    fn remove_left_out(&self, engine: &Engine, now: Instant) -> Option<Instant> {
+        let mut waiting = std::mem::take(&mut *self.left_out.lock().expect("no panic inside"));
+        waiting.retain_mut(|files| {
+            let is_due = files.again_at.is_none_or(|at| at <= now) && !engine.is_stopped();
+            !(is_due && is_removed(engine, files))
+        });
+        let mut left_out = self.left_out.lock().expect("no panic inside");
+        left_out.append(&mut waiting);
+        left_out.iter().filter_map(|files| files.again_at).min()
+    }
+}
+
+/// Tries to remove the files of a table that was left out. False: they are tried again.
+fn is_removed(engine: &Engine, files: &mut LeftOutFiles) -> bool {
+    let Err(error) = remove_files_of_left_out(engine, files) else {
+        tracing::info!(files.keyspace, files.table, "a dropped table that was left out is removed from the disk");
+        return true;
+    };
+    // said once, and not at every try
+    if files.again_at.is_none() {
+        tracing::error!(
+            files.keyspace, files.table, %error,
+            "a dropped table that was left out cannot be removed from the disk and will be tried again"
+        );
+    }
+    files.again_at = Some(engine.env.now().plus(RETRY));
+    false
+}
+
+fn remove_files_of_left_out(engine: &Engine, files: &mut LeftOutFiles) -> Result<(), StorageError> {
+    // snapshots of dropped tables are cleared under this lock, and their directories go with them
+    let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    if files.takes_snapshot {
+        snapshot::take_of_left_out(engine, &files.directories, &files.table)?;
+        files.takes_snapshot = false;
+    }
+    files.directories.iter().try_for_each(|directory| truncate::remove_files_in(engine, directory))?;
+    engine.dropper.end_left_out(files);
+    Ok(())
 }
 
 impl Dropped {

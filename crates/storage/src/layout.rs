@@ -128,6 +128,32 @@ pub(crate) fn directories_with_ids(
     Ok(found)
 }
 
+/// The directories that a table which is left out may have; they need not exist. Those without its
+/// id are among them where one is there. Empty where a name is no word: another node has sent the
+/// name, which could be a path.
+pub(crate) fn directories_of_left_out(
+    env: &Env,
+    options: &EngineOptions,
+    (keyspace, table): (&str, &str),
+    id: TableId,
+) -> Vec<PathBuf> {
+    if let Some(places) = options.places.get(&id) {
+        return places.clone();
+    }
+    if [keyspace, table].into_iter().any(|name| name.is_empty() || !is_keyspace(name)) {
+        return Vec::new();
+    }
+    let beneath = |name: &str| -> Vec<PathBuf> {
+        options.data_directories.iter().map(|data| data.join(keyspace).join(name)).collect()
+    };
+    let mut directories = beneath(table);
+    if !directories.iter().any(|directory| env.disk.exists(directory)) {
+        directories.clear();
+    }
+    directories.extend(beneath(&format!("{table}-{}", id.to_hex())));
+    directories
+}
+
 /// Whether the name of a directory can be that of a keyspace. `lost+found` and the like are
 /// nobody's, and may not be readable.
 pub(crate) fn is_keyspace(name: &str) -> bool {

@@ -4,7 +4,7 @@
 //! A change is made here ([`change`]), or it comes from another node as rows ([`merge`]). One at a
 //! time. The new schema is in force when they return; it may be told to anybody once its position
 //! in the commit log is durable, and only then may the files of dropped tables go
-//! ([`crate::drops`]).
+//! ([`crate::drops`]), also of those that were left out because their rows cannot be read.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use std::sync::atomic::Ordering;
 
 use rows::Mutation;
 use schema::system::is_local_keyspace;
-use schema::system_schema::{self, SchemaRow, SchemaTable};
-use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
+use schema::system_schema::{self, SchemaRow, SchemaTable, SchemaWrite};
+use schema::{KeyspaceMetadata, LeftOutTable, Schema, TableId, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::requests::drops::LeftOutFiles;
 use crate::schema_tables::StoredSchema;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
@@ -43,6 +44,8 @@ pub struct Changed {
     pub position: Option<LogPosition>,
     /// Tables whose files may be removed once the change is durable.
     pub dropped: Vec<Arc<TableStore>>,
+    /// The files of tables that were left out and are dropped, which may be removed then, too.
+    pub dropped_left_out: Vec<LeftOutFiles>,
     /// The change is the first of two steps of [`merge`], which is to be called again with the same
     /// rows once the files of what is dropped are gone.
     pub continues: bool,
@@ -68,7 +71,9 @@ pub fn change<R>(
     // two changes at one reading of the clock, over a clock that was set back, or after rows of a
     // node whose clock is ahead: the later change wins
     let timestamp = engine.next_timestamp(CHANGE_STEP).max(stored.newest().saturating_add(CHANGE_STEP));
-    let written = mutations(engine, &difference(&before, &after), timestamp)?;
+    let mut writes = difference(&before, &after);
+    writes.extend(deletions_of_left_out(&before, &after, &stored, engine.env.clock.now_seconds()));
+    let written = mutations(engine, &writes, timestamp)?;
     stored.merge(&written);
     let after = Schema { version: stored.version(engine.env.clock.now_seconds()), ..after };
     store_and_apply(engine, before, after, written).map(Ok)
@@ -88,7 +93,7 @@ fn check_names(engine: &Engine, before: &Schema, after: &Schema, stored: &Stored
         let has_own = |row: &SchemaRow| matches!(row.table, SchemaTable::Tables | SchemaTable::Views);
         if has_key && rows.iter().filter(is_of_name).any(has_own) {
             let why = format!(
-                "{}.{} is there, but cannot be read, and is left out: the log of the start says why",
+                "{}.{} is there, but cannot be read, and is left out: the log of the start says why. It can be dropped",
                 new.keyspace, new.name
             );
             return Err(StorageError::Refused { why });
@@ -177,9 +182,11 @@ fn store_and_apply(
     for store in prepared.new.iter().filter(|store| engine.dropper.was_dropped(store.id)) {
         truncate::record_purged(engine, store, engine.log.position())?;
     }
+    let dropped_left_out = dropped_left_out(engine, &before, &after);
     let forgotten = index::built::forget_dropped(engine, &before, &after)?;
     let position = write_rows(engine, &written)?.or(forgotten);
     let dropped = apply_to_tables(engine, &after, prepared);
+    dropped_left_out.iter().for_each(|files| engine.dropper.begin_left_out(files));
     let schema = Arc::new(after);
     engine.schema.store(Arc::clone(&schema));
     engine.note_views(&schema);
@@ -188,7 +195,7 @@ fn store_and_apply(
         // memtables may be too old by the new schema earlier than the flusher wakes up
         engine.flusher.wake();
     }
-    Ok(Changed { before, schema, written, position, dropped, continues: false })
+    Ok(Changed { before, schema, written, position, dropped, dropped_left_out, continues: false })
 }
 
 /// Tables that are opened before the change is stored, because opening them needs the disk and may
@@ -250,11 +257,16 @@ fn check_place(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) 
     Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") })
 }
 
-/// The schema `before` without the tables in whose directories `after` has others: tables of one
-/// name have one place where its directory has no id. None: there are no such.
+/// The schema `before` without the tables, left out or not, in whose directories `after` has others:
+/// tables of one name have one place where its directory has no id. None: there are no such.
 fn without_replaced(engine: &Engine, before: &Schema, after: &Schema) -> Option<Schema> {
     let mut without = None;
     for new in after.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let left_out = before.left_out_table(&new.keyspace, &new.name).filter(|old| old.id != new.id);
+        if left_out.is_some() && lies_without_id(engine, new) {
+            let schema = without.take().unwrap_or_else(|| before.clone());
+            without = Some(schema.without_left_out(&new.keyspace, &new.name));
+        }
         let Some(old) = before.table(&new.keyspace, &new.name).filter(|old| old.id != new.id) else { continue };
         let places = layout::table_directories(&engine.env, &engine.options, new);
         if engine.table(old.id).is_some_and(|store| store.directories == places) {
@@ -304,6 +316,69 @@ fn clear_places(
         places.iter().try_for_each(|place| truncate::remove_files_in(engine, place))?;
     }
     Ok(())
+}
+
+/// Whether the directories of a table have no id in their names.
+fn lies_without_id(engine: &Engine, table: &TableMetadata) -> bool {
+    let places = layout::table_directories(&engine.env, &engine.options, table);
+    !layout::ignored_directories(&engine.options, table, &places).is_empty()
+}
+
+/// The files of the tables that are left out in `before` and are dropped by the change: `after` has
+/// none of their ids.
+fn dropped_left_out(engine: &Engine, before: &Schema, after: &Schema) -> Vec<LeftOutFiles> {
+    let still: BTreeSet<TableId> = after.left_out.values().map(|table| table.id).collect();
+    let is_gone = |id: TableId| !still.contains(&id) && after.table_by_id(id).is_none();
+    let gone = before.left_out.iter().filter(|(_, table)| is_gone(table.id));
+    let files = |((keyspace, name), table): (&(String, String), &LeftOutTable)| {
+        let names = (keyspace.as_str(), name.as_str());
+        LeftOutFiles {
+            id: table.id,
+            keyspace: keyspace.clone(),
+            table: name.clone(),
+            directories: layout::directories_of_left_out(&engine.env, &engine.options, names, table.id),
+            takes_snapshot: engine.options.auto_snapshot && table.allow_auto_snapshot != Some(false),
+            again_at: None,
+        }
+    };
+    gone.map(files).collect()
+}
+
+/// The writes that delete the rows of tables that are left out in `before` and not in `after`. Of a
+/// keyspace that cannot be read either everything is deleted. The masks of a table stay, as they do
+/// where it can be read.
+fn deletions_of_left_out(before: &Schema, after: &Schema, stored: &StoredSchema, now: u32) -> Vec<SchemaWrite> {
+    const OF_TABLES: [SchemaTable; 6] = [
+        SchemaTable::Columns,
+        SchemaTable::DroppedColumns,
+        SchemaTable::Triggers,
+        SchemaTable::Indexes,
+        SchemaTable::Tables,
+        SchemaTable::Views,
+    ];
+    let mut writes = Vec::new();
+    let mut keyspaces = BTreeSet::new();
+    for (keyspace, name) in before.left_out.keys().filter(|key| !after.left_out.contains_key(*key)) {
+        if !after.keyspaces.contains_key(keyspace) {
+            keyspaces.insert(keyspace);
+            continue;
+        }
+        let rows = stored.rows(Some(&BTreeSet::from([keyspace.clone()])), now).into_iter();
+        let is_of_table = |row: &SchemaRow| {
+            OF_TABLES.contains(&row.table) && row.clustering.first().is_some_and(|first| *first == *name)
+        };
+        writes.extend(rows.filter(is_of_table).map(|row| SchemaWrite::DeleteRow {
+            table: row.table,
+            keyspace: row.keyspace,
+            clustering: row.clustering,
+        }));
+    }
+    // those of a keyspace that could be read are among the differences
+    for keyspace in keyspaces.into_iter().filter(|name| !before.keyspaces.contains_key(*name)) {
+        let all = SchemaTable::ALL.into_iter();
+        writes.extend(all.map(|table| SchemaWrite::DeletePartition { table, keyspace: keyspace.clone() }));
+    }
+    writes
 }
 
 fn difference(before: &Schema, after: &Schema) -> Vec<system_schema::SchemaWrite> {

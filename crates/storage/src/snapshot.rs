@@ -10,7 +10,7 @@ use std::sync::Arc;
 use env::Disk;
 use schema::{TableId, TableMetadata, describe};
 use sstable::attached::is_component as is_attached_component;
-use sstable::{Component, SSTable};
+use sstable::{Component, Descriptor, SSTable};
 
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -168,6 +168,64 @@ impl SnapshotDirectory {
         let files = entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name).collect();
         Ok(Self { files, target })
     }
+}
+
+/// Links the SSTables of a dropped table that was left out of the schema into a snapshot, in each of
+/// its directories. The table's schema is not in the snapshot, because it cannot be read. One that
+/// cannot be completed leaves nothing behind.
+pub(crate) fn take_of_left_out(engine: &Engine, directories: &[PathBuf], table: &str) -> Result<(), StorageError> {
+    let disk = &engine.env.disk;
+    let present: Vec<PathBuf> = directories.iter().filter(|directory| disk.exists(directory)).cloned().collect();
+    let tag = format!("dropped-{}-{table}", engine.env.clock.now_micros() / 1000);
+    let taken = link_left_out(engine, &present, &tag);
+    if taken.is_err() {
+        for target in present.iter().map(|directory| layout::snapshot_directory(directory, &tag)) {
+            if disk.exists(&target)
+                && let Err(error) = disk.remove_dir_all(&target)
+            {
+                tracing::warn!(tag, %error, "a snapshot that could not be completed cannot be removed");
+            }
+        }
+    }
+    taken
+}
+
+fn link_left_out(engine: &Engine, directories: &[PathBuf], tag: &str) -> Result<(), StorageError> {
+    let env = &engine.env;
+    let Some(first) = directories.first() else { return Ok(()) };
+    // the directories of each index lie beneath those of the table
+    let mut places = BTreeMap::from([(String::new(), directories.to_vec())]);
+    for directory in directories {
+        for index in layout::directories_in(env, directory)?.into_iter().filter(|name| name.starts_with('.')) {
+            let place = directory.join(&index);
+            places.entry(format!("{index}/")).or_default().push(place);
+        }
+    }
+    let mut data_files = Vec::new();
+    for (index, directories) in &places {
+        let hidden = sstable::txn_log::obsolete_files(env, directories)?;
+        for directory in directories {
+            let SnapshotDirectory { files, target } = SnapshotDirectory::open(engine, directory, tag)?;
+            let io = |error: std::io::Error| StorageError::io(&target, &error);
+            for name in files.iter().filter(|name| !hidden.contains(&directory.join(name))) {
+                let Some((_, component)) = Descriptor::parse(directory, name) else { continue };
+                env.disk.hard_link(&directory.join(name), &target.join(name)).map_err(io)?;
+                if component == Some(Component::Data) {
+                    data_files.push(format!("{index}{name}"));
+                }
+            }
+            env.disk.sync_dir(&target).map_err(io)?;
+        }
+    }
+    let target = layout::snapshot_directory(first, tag);
+    let manifest = serde_json::json!({
+        "files": data_files,
+        "created_at": format_iso8601(env.clock.now_micros()),
+        "expires_at": null,
+        "ephemeral": false,
+    });
+    let written = env.disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes());
+    written.map_err(|error| StorageError::io(&target, &error))
 }
 
 /// The Data.db of an index's SSTable, with the index's directory in front, as in Cassandra's

@@ -1,5 +1,8 @@
 //! DROP KEYSPACE, DROP TABLE, DROP TYPE.
 //!
+//! A table that is left out because its stored rows cannot be read is dropped like any other, and so
+//! is a keyspace of which nothing else is there. Cassandra does not start with such rows.
+//!
 //! Must agree with: `DropKeyspaceStatement`, `DropTableStatement`, `DropTypeStatement`.
 
 use schema::{KeyspaceMetadata, Schema, TableKind};
@@ -15,7 +18,7 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let name = drop.name.as_str();
     check_changeable(name, SchemaAction::Drop, SchemaObject::Keyspace)?;
-    if schema.keyspace(name).is_none() {
+    if schema.keyspace(name).is_none() && schema.left_out_of(name).next().is_none() {
         if drop.if_exists {
             return Ok(None);
         }
@@ -28,26 +31,32 @@ pub(super) fn keyspace(drop: &DropKeyspace<'_>, schema: &Schema) -> Result<Chang
 pub(super) fn table(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) -> Result<ChangedSchema, CqlError> {
     let (keyspace, name) = (keyspace_of(&drop.name, context)?, drop.name.name.as_str());
     check_changeable(keyspace, SchemaAction::Drop, SchemaObject::Table(name))?;
-    let Some(table) = schema.table(keyspace, name) else {
+    let known = schema.table(keyspace, name).map(|table| (table.id, table.kind == TableKind::View));
+    let left_out = schema.left_out_table(keyspace, name).map(|table| (table.id, table.is_view));
+    let Some((id, is_view)) = known.or(left_out) else {
         if drop.if_exists {
             return Ok(None);
         }
         return Err(CqlError::invalid(format!("Table '{keyspace}.{name}' doesn't exist")));
     };
-    if table.kind == TableKind::View {
+    if is_view {
         return Err(CqlError::invalid(
             "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.",
         ));
     }
     let mut after = KeyspaceMetadata::clone(super::existing_keyspace(schema, keyspace)?);
-    if after.views_of(table.id).next().is_some() {
+    let has_left_out_view = schema.left_out_of(keyspace).any(|(_, table)| table.base_id == Some(id));
+    if after.views_of(id).next().is_some() || has_left_out_view {
         // Cassandra names the keyspace only
         return Err(CqlError::invalid(format!(
             "Cannot drop a table when materialized views still depend on it ({keyspace})"
         )));
     }
-    after.tables.remove(name);
     let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace, name);
+    if known.is_none() {
+        return Ok(Some((schema.without_left_out(keyspace, name), event)));
+    }
+    after.tables.remove(name);
     Ok(Some((schema.with_keyspace(after), event)))
 }
 

@@ -41,7 +41,12 @@ pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) 
     let is_view = |keyspace: &&Arc<KeyspaceMetadata>| {
         keyspace.tables.get(name).is_some_and(|table| table.kind == TableKind::View)
     };
+    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace_name, name);
     let Some(keyspace) = keyspace.filter(is_view) else {
+        let left_out = schema.left_out_table(keyspace_name, name).filter(|table| keyspace.is_some() && table.is_view);
+        if left_out.is_some() {
+            return Ok(Some((schema.without_left_out(keyspace_name, name), event)));
+        }
         if drop.if_exists {
             return Ok(None);
         }
@@ -49,7 +54,6 @@ pub(super) fn view(drop: &DropNamed<'_>, context: &DdlContext, schema: &Schema) 
     };
     let mut after = KeyspaceMetadata::clone(keyspace);
     after.tables.remove(name);
-    let event = event(SchemaChangeKind::Dropped, SchemaTarget::Table, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::{Schema, TableId, system};
+use schema::{LeftOutTable, Schema, TableId, system};
 
 use super::{DdlContext, Switches, apply};
 use crate::error::CqlError;
@@ -63,6 +63,42 @@ fn changed(schema: &Schema, statement: &str) -> Schema {
     let parsed = crate::parse(statement).expect(statement);
     let (after, _) = apply(&parsed.statement, &context(9), schema).expect(statement).expect("a change");
     after
+}
+
+/// Tables of which the schema has nothing but that they are left out.
+#[test]
+fn what_is_left_out_can_be_dropped() {
+    let left_out = |id: u8, base: Option<u8>| LeftOutTable {
+        id: TableId([id; 16]),
+        is_view: base.is_some(),
+        base_id: base.map(|id| TableId([id; 16])),
+        allow_auto_snapshot: None,
+    };
+    let mut schema = changed(
+        &system::schema(),
+        "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    );
+    for (keyspace, name, table) in [
+        ("answers", "base", left_out(100, None)),
+        ("answers", "v", left_out(101, Some(100))),
+        ("answers", "t", left_out(102, None)),
+        ("unread", "t", left_out(103, None)),
+    ] {
+        schema.left_out.insert((keyspace.to_owned(), name.to_owned()), table);
+    }
+    for (statement, expected) in [
+        ("DROP TABLE base", "error 2200 Cannot drop a table when materialized views still depend on it (answers)"),
+        ("DROP MATERIALIZED VIEW base", "error 2200 Materialized view 'answers.base' doesn't exist"),
+        ("DROP MATERIALIZED VIEW v", "Dropped Table answers v"),
+        ("DROP TABLE base", "Dropped Table answers base"),
+        ("DROP TABLE IF EXISTS base", "nothing"),
+        ("DROP KEYSPACE unread", "Dropped Keyspace unread"),
+        ("DROP KEYSPACE IF EXISTS unread", "nothing"),
+        ("DROP KEYSPACE answers", "Dropped Keyspace answers"),
+    ] {
+        assert_eq!(answer(statement, 1, &mut schema), expected, "{statement}");
+    }
+    assert!(schema.left_out.is_empty());
 }
 
 /// Conditions on several columns that neither slices nor filters can apply, as Cassandra words it

@@ -205,6 +205,10 @@ impl Authorizer<'_> {
         let keyspace = self.keyspace_of(name)?;
         match schema.table(keyspace, name.name.as_str()).and_then(|table| table.view.as_ref()) {
             Some(view) => self.check(Permission::Alter, Resource::Table(keyspace.to_owned(), view.base_name.clone())),
+            // of a view that is left out the base may not be known
+            None if schema.left_out_table(keyspace, name.name.as_str()).is_some() => {
+                self.all_tables(Permission::Alter, name)
+            }
             None => Ok(()),
         }
     }

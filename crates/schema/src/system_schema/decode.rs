@@ -14,8 +14,8 @@ use crate::index::IndexKind;
 use crate::params::speculative;
 use crate::table::ColumnSpec;
 use crate::{
-    ColumnKind, ColumnMask, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId,
-    TableKind, TableMetadata, TableParams, ViewDefinition, system, type_text,
+    ColumnKind, ColumnMask, DroppedColumn, IndexMetadata, KeyspaceMetadata, LeftOutTable, Replication, Schema,
+    TableFlags, TableId, TableKind, TableMetadata, TableParams, ViewDefinition, system, type_text,
 };
 
 /// The result of reading the schema tables.
@@ -32,7 +32,8 @@ pub struct LoadedSchema {
     /// what is left of both is a table without columns.
     pub unreadable: Vec<String>,
     /// The tables among these that are left out although their rows have a partition key, each
-    /// with the reason: nobody has dropped them, and their data is still wanted.
+    /// with the reason: nobody has dropped them, and their data is still wanted. `schema` has them
+    /// by name ([`Schema::left_out`]).
     pub left_out: BTreeMap<TableId, String>,
 }
 
@@ -79,6 +80,7 @@ impl Schema {
         let mut schema = self.clone();
         schema.keyspaces.retain(|name, _| system::is_system_keyspace(name));
         schema.tables_by_id.retain(|_, table| system::is_system_keyspace(&table.keyspace));
+        schema.left_out.clear();
         schema
     }
 }
@@ -94,11 +96,14 @@ fn read_keyspaces(
         keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().add(Row(row));
     }
     let (mut ignored, mut unreadable, mut left_out) = (Vec::new(), Vec::new(), BTreeMap::new());
+    schema.left_out.retain(|(keyspace, _), _| !names.contains(keyspace));
+    let mut by_name = BTreeMap::new();
     let of_users =
         |name: &&String| !system::is_local_keyspace(name) && !system::VIRTUAL_KEYSPACES.contains(&name.as_str());
     for name in names.iter().filter(of_users) {
         let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
-        let (ignored, unreadable, left_out) = (&mut ignored, &mut unreadable, &mut left_out);
+        let left_out = LeftOutTables { reasons: &mut left_out, by_name: &mut by_name };
+        let (ignored, unreadable) = (&mut ignored, &mut unreadable);
         let mut reader = KeyspaceReader { name, previous, extents: Extents::default(), ignored, unreadable, left_out };
         match keyspaces.get(name.as_str()).map(|rows| (rows, reader.keyspace(rows))) {
             Some((_, Ok(Some(keyspace)))) => schema.put_keyspace(with_built_in_tables(keyspace)),
@@ -107,6 +112,9 @@ fn read_keyspaces(
             None | Some((_, Ok(None))) => schema = schema.without_keyspace(name),
         }
     }
+    // tables of a keyspace that was in force and cannot be read any more stay in force
+    by_name.retain(|(keyspace, table): &(String, String), _| schema.table(keyspace, table).is_none());
+    schema.left_out.append(&mut by_name);
     LoadedSchema { schema, ignored, unreadable, left_out }
 }
 
@@ -207,6 +215,14 @@ fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
     rows_under(rows, SchemaTable::Columns, name).any(|column| column.0.names_partition_key())
 }
 
+/// The tables that are left out, as they are found.
+struct LeftOutTables<'a> {
+    /// For each id the reason.
+    reasons: &'a mut BTreeMap<TableId, String>,
+    /// By the names of keyspace and table.
+    by_name: &'a mut BTreeMap<(String, String), LeftOutTable>,
+}
+
 /// A keyspace that is read, and what is said of its rows.
 struct KeyspaceReader<'a> {
     name: &'a str,
@@ -215,7 +231,7 @@ struct KeyspaceReader<'a> {
     extents: Extents,
     ignored: &'a mut Vec<String>,
     unreadable: &'a mut Vec<String>,
-    left_out: &'a mut BTreeMap<TableId, String>,
+    left_out: LeftOutTables<'a>,
 }
 
 impl KeyspaceReader<'_> {
@@ -228,9 +244,17 @@ impl KeyspaceReader<'_> {
     }
 
     fn leave_out(&mut self, row: Row<'_>, rows: &RowsByTable<'_>, error: &SchemaError) {
-        if let Some(id) = row.cell("id").and_then(|id| read_id(id)).filter(|_| has_partition_key(row, rows)) {
-            self.left_out.insert(id, error.message().to_owned());
-        }
+        let id = row.cell("id").and_then(|id| read_id(id));
+        let Some(id) = id.filter(|_| has_partition_key(row, rows)) else { return };
+        self.left_out.reasons.insert(id, error.message().to_owned());
+        let Ok(name) = row.key(0) else { return };
+        let table = LeftOutTable {
+            id,
+            is_view: row.0.table == SchemaTable::Views,
+            base_id: row.cell("base_table_id").and_then(|id| read_id(id)),
+            allow_auto_snapshot: row.cell("allow_auto_snapshot").and_then(|switch| read_boolean(switch)),
+        };
+        self.left_out.by_name.insert((self.name.to_owned(), name), table);
     }
 
     /// `None`: the keyspace has no row of its own, which is what a concurrent DROP KEYSPACE leaves.

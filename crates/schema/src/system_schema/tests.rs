@@ -159,6 +159,10 @@ fn broken_rows_are_named() {
         assert!(loaded.schema.keyspace("ks").is_some());
         assert_eq!(loaded.schema.table("ks", "t"), None);
         assert_eq!(loaded.left_out.contains_key(&TableId([7; 16])), is_wanted);
+        let by_name = loaded.schema.left_out_table("ks", "t");
+        assert_eq!(by_name.map(|table| (table.id, table.is_view)), is_wanted.then_some((TableId([7; 16]), false)));
+        let names = BTreeSet::from(["ks".to_owned()]);
+        assert_eq!(loaded.schema.with_rows(&names, &[]).schema.left_out.len(), 0, "its rows are gone");
         loaded.unreadable
     };
     let mut rows = rows_of(&keyspace());
@@ -194,7 +198,7 @@ fn a_table_that_becomes_unreadable_stays_as_it_was() {
     rows.retain(|row| row.table != SchemaTable::Columns);
     let loaded = schema.with_rows(&names, &rows);
     assert_eq!(loaded.schema.table("ks", "t"), schema.table("ks", "t"));
-    assert_eq!(loaded.unreadable.len(), 1);
+    assert_eq!((loaded.unreadable.len(), loaded.schema.left_out.len()), (1, 0));
     let of_table = |row: &&mut SchemaRow| row.table == SchemaTable::Tables;
     let row = rows.iter_mut().find(of_table).expect("a row");
     row.cells.retain(|(name, _)| name != "id");

@@ -146,6 +146,13 @@ pub(crate) fn forget_dropped(
     after: &Schema,
 ) -> Result<Option<LogPosition>, StorageError> {
     let mut last = None;
+    // of the indexes of such a table there are no notes: a start takes them away
+    let left_out_views = before.left_out.iter().filter(|(_, table)| table.is_view);
+    for ((keyspace, name), view) in left_out_views.filter(|(place, _)| !after.left_out.contains_key(*place)) {
+        if after.table_by_id(view.id).is_none() {
+            materialized::built::forget(engine, keyspace, name)?;
+        }
+    }
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let new = after.table_by_id(old.id);
         if old.view.is_some() && new.is_none() {

@@ -38,11 +38,27 @@ pub(crate) struct Dropped {
     pub(crate) done: Option<Done>,
 }
 
+/// The files of a dropped table that was left out of the schema: nothing of it is open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOutFiles {
+    pub(crate) id: TableId,
+    pub(crate) keyspace: String,
+    pub(crate) table: String,
+    /// The directories that the table may have.
+    pub(crate) directories: Vec<PathBuf>,
+    /// A snapshot is taken before the files go. False again once it is taken.
+    pub(crate) takes_snapshot: bool,
+    /// The time of the next try; None: no try has failed.
+    pub(crate) again_at: Option<Instant>,
+}
+
 /// Dropped tables whose files are still there, and the task that removes them. Their number is
 /// bounded by that of the tables that there were.
 #[derive(Default)]
 pub struct Dropper {
     pub(crate) queue: Mutex<VecDeque<Dropped>>,
+    /// Dropped tables that were left out of the schema.
+    pub(crate) left_out: Mutex<Vec<LeftOutFiles>>,
     /// Tables whose directories are still needed, from the moment in which the schema does not have
     /// them any more until their files are removed: nobody else takes an empty directory away. With
     /// the first directory of each.
@@ -65,6 +81,27 @@ impl Dropper {
         let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, waits_since: None, done };
         self.queue.lock().expect("no panic inside").push_back(dropped);
         self.wake();
+    }
+
+    /// Asks for the removal of the files of a table that was left out of the schema, and that the
+    /// schema, durably, does not have any more.
+    pub fn request_left_out(&self, files: LeftOutFiles) {
+        self.left_out.lock().expect("no panic inside").push(files);
+        self.wake();
+    }
+
+    /// Called when a table that was left out of the schema is dropped; a request to remove its
+    /// files follows.
+    pub(crate) fn begin_left_out(&self, files: &LeftOutFiles) {
+        if let Some(first) = files.directories.first() {
+            self.under_way.lock().expect("no panic inside").insert(files.id, first.clone());
+        }
+        self.note_dropped(files.id);
+    }
+
+    /// Called when the files of a table that was left out are removed.
+    pub(crate) fn end_left_out(&self, files: &LeftOutFiles) {
+        self.under_way.lock().expect("no panic inside").remove(&files.id);
     }
 
     /// Called when the schema does not have this table or index any more; a request to remove it
@@ -115,7 +152,8 @@ impl Dropper {
 
     /// Number of tables that wait.
     pub fn pending(&self) -> usize {
-        self.queue.lock().expect("no panic inside").len()
+        let left_out = self.left_out.lock().expect("no panic inside").len();
+        self.queue.lock().expect("no panic inside").len() + left_out
     }
 
     pub(crate) fn wake(&self) {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim};
 use rows::{Cell, Mutation, PartitionUpdate, Row};
-use schema::{KeyspaceMetadata, TableId};
+use schema::{KeyspaceMetadata, Schema, TableId};
 use types::DecoratedKey;
 
-use super::common::{int, keyspace};
-use super::restart::{NAMES, mutation, open, options};
+use super::common::{give_host_id, int, keyspace};
+use super::restart::{NAMES, check_table, make_unreadable, mutation, open, options, table, write as write_rows};
 use super::truncating::keys;
 use crate::files::FileRetention;
 use crate::schema_change::Changed;
@@ -225,6 +225,68 @@ fn a_snapshot_is_cleared_while_its_table_is_dropped() {
     // the last one takes the directory with it
     assert_eq!(snapshot::clear_at(&node.engine, &of_t, None), Ok(1));
     assert!(!node.engine.env.disk.exists(&t.directory));
+}
+
+/// A table that is left out, because its stored rows cannot be read, is dropped alone or with its
+/// keyspace: its SSTables go into the snapshot, as those of any dropped table.
+#[test]
+fn a_table_that_is_left_out_can_be_dropped() {
+    for (seed, with_keyspace) in [(13, false), (14, true)] {
+        let sim = Sim::new(seed);
+        let options = || EngineOptions { auto_snapshot: true, ..options(Path::new(DATA), 16 << 20) };
+        let (engine, _) = open(&sim.env(), options());
+        give_host_id(&sim, &engine, 1);
+        write_rows(&engine, 0);
+        let store = engine.table_by_name("restart", "t").expect("open");
+        sim.block_on(engine.flush(&store)).expect("a sound disk flushes");
+        let directory = store.directory.clone();
+        make_unreadable(&sim, &engine);
+        drop((store, engine));
+        sim.kill();
+        let (engine, _) = open(&sim.env(), options());
+        assert_eq!(schema_change::left_out(&engine).expect("a sound disk reads").len(), 1);
+        let drops = |schema: &Schema| {
+            Ok::<_, ()>(match with_keyspace {
+                true => schema.without_keyspace("restart"),
+                false => schema.without_left_out("restart", "t"),
+            })
+        };
+        let changed = schema_change::change(&engine, drops).expect("taken").expect("not refused");
+        assert_eq!((changed.dropped_left_out.len(), changed.dropped.len()), (1, usize::from(with_keyspace)));
+        let position = changed.position.expect("rows were written");
+        sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+        changed.dropped_left_out.into_iter().for_each(|files| engine.dropper.request_left_out(files));
+        sim.run_until_idle();
+        assert_eq!(engine.dropper.pending(), 0);
+        let names = |directory: &Path| -> Vec<String> {
+            let entries = sim.env().disk.list_dir(directory).expect("a sound disk");
+            entries.into_iter().map(|entry| entry.name).collect()
+        };
+        assert_eq!(names(&directory), ["snapshots"]);
+        let [tag] = names(&directory.join("snapshots")).try_into().expect("one snapshot");
+        let linked = names(&directory.join("snapshots").join(&tag));
+        assert!(tag.starts_with("dropped-") && tag.ends_with("-t"), "{tag}");
+        assert!(linked.iter().any(|name| name.ends_with("-Data.db")), "{linked:?}");
+        assert!(linked.iter().any(|name| name == "manifest.json"), "{linked:?}");
+        assert!(schema_change::left_out(&engine).expect("a sound disk reads").is_empty());
+        if with_keyspace {
+            continue;
+        }
+        // the name is free
+        let makes = |schema: &Schema| {
+            let mut keyspace = schema.keyspaces["restart"].as_ref().clone();
+            keyspace.tables.insert("t".to_owned(), table(9, "t"));
+            Ok::<_, ()>(schema.with_keyspace(keyspace))
+        };
+        assert!(schema_change::change(&engine, makes).is_ok_and(|changed| changed.is_ok()));
+        sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+        drop(engine);
+        sim.kill();
+        let (engine, _) = open(&sim.env(), options());
+        assert!(engine.schema().left_out.is_empty());
+        assert_eq!(engine.table_by_name("restart", "t").expect("open").id, TableId([9; 16]));
+        check_table(&engine, "u", 3);
+    }
 }
 
 /// Directories that are no keyspaces' may not be readable, as `lost+found` at the root of a disk.

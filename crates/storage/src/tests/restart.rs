@@ -85,7 +85,7 @@ pub(super) fn check(engine: &Engine, rows: i32) {
     NAMES.into_iter().for_each(|name| check_table(engine, name, rows));
 }
 
-fn check_table(engine: &Engine, name: &str, rows: i32) {
+pub(super) fn check_table(engine: &Engine, name: &str, rows: i32) {
     let store = engine.table_by_name("restart", name).expect("open");
     let mut stream = crate::read::read_all(&store, engine.env.clock.now_seconds()).expect("read");
     let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
@@ -238,7 +238,7 @@ fn flushed_writes_to_a_table_that_cannot_be_read_do_not_stop_the_start() {
 }
 
 /// Has the stored schema say of the table `t` what cannot be read.
-fn make_unreadable(sim: &Sim, engine: &Engine) {
+pub(super) fn make_unreadable(sim: &Sim, engine: &Engine) {
     let of_column = SchemaRow {
         table: SchemaTable::Columns,
         keyspace: "restart".to_owned(),
