@@ -150,6 +150,8 @@ pub struct Node {
     pub(crate) out_of_range: OutOfRangeRequests,
     /// Limits the log to a line now and then about messages that do not fit the schema.
     pub(crate) incompatible: LogLimiter,
+    /// Limits the log to a line now and then about hints for tables that are left out.
+    pub(crate) left_out_hints: LogLimiter,
     /// The state of the replay of logged batches.
     pub(crate) batch_replay: BatchReplay,
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.

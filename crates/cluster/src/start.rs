@@ -61,6 +61,7 @@ impl Node {
             paxos: ArcSwap::default(),
             out_of_range: Default::default(),
             incompatible: Default::default(),
+            left_out_hints: Default::default(),
             tracks_thresholds: AtomicBool::new(false),
             replica,
             ring,

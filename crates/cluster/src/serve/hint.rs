@@ -4,7 +4,9 @@
 //!    otherwise. A hint with an unknown column is refused, so that the sender keeps it until this
 //!    node has the schema of the others. So is a hint for an unknown table while the schemas of the
 //!    neighbours differ from that of this node; when they agree, the table was dropped, and the
-//!    hint is answered and forgotten.
+//!    hint is answered and forgotten. So is a hint for a table that is left out here because its
+//!    schema cannot be read, which the log says: such a table may stay so for ever, and its hints
+//!    would hold up those of all other tables.
 //! 2. A hint for another node is kept for that node (a node that leaves gives away its hints).
 //! 3. A hint for a partition that this node is no replica of is kept for all replicas.
 //! 4. Any other hint is applied, unless its gc_grace has passed, and without the tables that were
@@ -15,6 +17,7 @@
 //! the sender forgets it then. The hints that a node has kept for itself are taken in the same way
 //! ([`apply_own_hint`]). Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Weak;
 
@@ -22,6 +25,8 @@ use bytes::Bytes;
 use hints::{Entry, Hint};
 use internode::payload::hint::HintMessage;
 use rows::Mutation;
+use rows::codec::MutationDecoder;
+use schema::{Schema, TableId};
 use storage::StorageError;
 use types::FailureReason;
 
@@ -71,8 +76,7 @@ async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> R
         Ok(mutation) => mutation,
         Err(undecoded) if node.may_fit_later(undecoded, schema_version) => return Err(undecoded.into()),
         Err(undecoded) => {
-            let reason = FailureReason::from(undecoded).name();
-            tracing::warn!(reason, "a hint for an unknown table, or with wrong values, is forgotten");
+            node.note_forgotten(undecoded, &message.hint.slice_ref(hint.mutation));
             return Ok(());
         }
     };
@@ -114,7 +118,44 @@ async fn apply(node: &Node, mutation: Mutation) -> Result<(), FailureReason> {
     }
 }
 
+/// The name of the first table of a mutation that the schema does not have because it is left out;
+/// None: the mutation is of no such table.
+fn left_out_table(schema: &Schema, mutation: &Bytes) -> Option<String> {
+    if schema.left_out.is_empty() {
+        return None;
+    }
+    let unknown = Cell::new(None);
+    let table_of = |id: TableId| {
+        let table = schema.table_by_id(id).cloned();
+        if table.is_none() {
+            unknown.set(unknown.get().or(Some(id)));
+        }
+        table
+    };
+    // the result is not wanted: an unknown table is an error
+    let _ = MutationDecoder::new(&table_of).decode_next(mutation);
+    let id = unknown.get()?;
+    let mut left_out = schema.left_out.iter();
+    left_out.find(|(_, table)| table.id == id).map(|((keyspace, name), _)| format!("{keyspace}.{name}"))
+}
+
 impl Node {
+    /// Says in the log that a hint is forgotten, and why.
+    fn note_forgotten(&self, undecoded: MutationDecodeError, mutation: &Bytes) {
+        let Some(table) = left_out_table(&self.schema(), mutation) else {
+            let reason = FailureReason::from(undecoded).name();
+            tracing::warn!(reason, "a hint for an unknown table, or with wrong values, is forgotten");
+            return;
+        };
+        if self.left_out_hints.is_due(self.env.now()) {
+            tracing::error!(
+                table,
+                "hints for a table that is left out, because its schema cannot be read, are forgotten: this node lacks \
+                 writes to it, until it is repaired once the schema can be read"
+            );
+        }
+    }
+
     /// Whether a hint that does not fit the schema of a version, which is or was that of this node,
     /// may fit a later one.
     fn may_fit_later(&self, undecoded: MutationDecodeError, schema_version: [u8; 16]) -> bool {
@@ -148,5 +189,34 @@ impl Node {
             truncated.is_none_or(|truncated| truncated < made_millis)
         });
         (!mutation.updates.is_empty()).then_some(mutation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::codec::encode_mutation;
+    use schema::LeftOutTable;
+
+    use super::*;
+    use crate::testing::SimRing;
+
+    /// The log names a table that is left out, and no other one that is unknown.
+    #[test]
+    fn the_table_of_a_hint_is_found_among_those_that_are_left_out() {
+        let ring = SimRing::new(73, &["dc1", "dc1"]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        let schema = ring.node(0).schema();
+        let id = schema.table("ks", "t").expect("created").id;
+        let mut mutation = Vec::new();
+        encode_mutation(&mut mutation, &ring.row("ks", 1, 1, 1, 5));
+        let mutation = Bytes::from(mutation);
+        let mut without = schema.without_keyspace("ks");
+        let mut left_out = |id: TableId| {
+            let table = LeftOutTable { id, is_view: false, base_id: None, allow_auto_snapshot: None };
+            without.left_out.insert(("ks".to_owned(), "t".to_owned()), table);
+            left_out_table(&without, &mutation)
+        };
+        assert_eq!([left_out(id), left_out(TableId([9; 16]))], [Some("ks.t".to_owned()), None]);
+        assert_eq!(left_out_table(&schema, &mutation), None);
     }
 }
