@@ -25,7 +25,7 @@ use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 use crate::tables::Tables;
-use crate::{directories, index, layout, opening, schema_tables, truncate, write};
+use crate::{directories, files, index, layout, opening, schema_tables, truncate, write};
 
 /// Least microseconds between two changes: a row that replaces another deletes it one microsecond
 /// before.
@@ -234,7 +234,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<PreparedT
             }
             (_, None) => {
                 let places = layout::table_directories(env, options, table);
-                check_place(engine, table, &places)?;
+                check_place(engine, before, table, &places)?;
                 check_places(engine, table, &places, &[])?;
                 let store = opening::open_table(env, options, caches, memory, table)?;
                 directories::make_directories(engine, &store)?;
@@ -248,13 +248,43 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<PreparedT
 /// Refuses a table that is new, if the files of a dropped one are in its place: of one with its id,
 /// or, where the directory has no id in its name, of one with its name. The new table would have
 /// SSTables that are about to be removed.
-fn check_place(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
+fn check_place(
+    engine: &Engine,
+    before: &Schema,
+    table: &TableMetadata,
+    directories: &[PathBuf],
+) -> Result<(), StorageError> {
     let is_taken = directories.first().is_some_and(|place| engine.dropper.has_table_in(place));
     if !is_taken && !engine.dropper.is_under_way(table.id) {
-        return Ok(());
+        let left_out = before.left_out_table(&table.keyspace, &table.name);
+        // the SSTables of a table that can be read again are its own
+        let has_own = left_out.is_some_and(|left_out| left_out.id == table.id);
+        return if has_own { Ok(()) } else { check_no_sstables(engine, table, directories) };
     }
     let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
     Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") })
+}
+
+/// Refuses a table that is new, if SSTables lie in its place and the place has no id in its name:
+/// they may be of a table of that name, with another id, which was dropped before the process ended
+/// and whose files were not removed any more. Its rows would be those of the new table.
+fn check_no_sstables(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
+    if layout::ignored_directories(&engine.options, table, directories).is_empty() {
+        return Ok(());
+    }
+    for directory in directories {
+        if files::has_sstables(&engine.env, directory)? {
+            let why = format!(
+                "{} has SSTables, and would be the place of the new table {}.{}: they may be of a table of that name that \
+                 was dropped. Take them to another place",
+                directory.display(),
+                table.keyspace,
+                table.name
+            );
+            return Err(StorageError::Refused { why });
+        }
+    }
+    Ok(())
 }
 
 /// The schema `before` without the tables, left out or not, in whose directories `after` has others:

@@ -348,6 +348,38 @@ fn a_table_that_is_made_again_after_a_restart_has_no_rows_of_the_log() {
     assert_eq!(keys_after_power_cut(node), [7]);
 }
 
+/// A table in a directory without its id is dropped, and the process ends before the files are
+/// removed: a new table of the name does not begin with them.
+#[test]
+fn a_new_table_has_no_files_of_a_dropped_one_after_a_restart() {
+    let node = Node::open(16, false);
+    node.write(3);
+    node.flush_all();
+    let with_id = node.store("t").directory.clone();
+    let without_id = with_id.with_file_name("t");
+    let again = |Node { sim, engine }: Node, between: &dyn Fn(&Sim)| {
+        drop(engine);
+        sim.kill();
+        between(&sim);
+        let options = EngineOptions { auto_snapshot: false, ..options(Path::new(DATA), 16 << 20) };
+        Node { engine: open(&sim.env(), options).0, sim }
+    };
+    let rename = |sim: &Sim| sim.env().disk.rename(&with_id, &without_id).expect("a sound disk renames");
+    let node = again(node, &rename);
+    assert_eq!(node.store("t").directory, without_id);
+    // nobody asks for the removal of the files
+    drop(node.drop_from_schema());
+    let node = again(node, &|_| ());
+    let make = || {
+        let made = keyspace("restart", Some(table(9, "t")));
+        schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(made)))
+    };
+    let refused = make().err().expect("the files are there");
+    assert!(matches!(&refused, StorageError::Refused { why } if why.contains("has SSTables")), "{refused}");
+    node.engine.env.disk.remove_dir_all(&without_id).expect("a sound disk");
+    assert!(make().is_ok_and(|changed| changed.is_ok()));
+}
+
 /// A snapshot of a dropped table may end when a table was made again with its id, whose SSTables
 /// have the names of those that were kept for the snapshot.
 #[test]
