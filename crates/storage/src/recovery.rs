@@ -145,6 +145,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     recovery.replay_rest(&engine, replay)?;
     engine.log.finish_replay()?;
     if recovery.filter.is_set() {
+        recovery.filter.tell_end();
         restore_point::settle(&engine)?;
     }
     crate::index::built::note(&engine)?;

@@ -14,6 +14,7 @@
 use std::path::PathBuf;
 
 use env::Env;
+use env::sync::atomic::{AtomicI64, Ordering};
 use rows::Mutation;
 
 use crate::commitlog::{LogPosition, RestorePoint};
@@ -34,6 +35,9 @@ pub(crate) struct RestoreFilter {
     point: RestorePoint,
     /// Id of the first segment that was written after this point was restored.
     later: u64,
+    /// The greatest timestamp of the mutations that were looked at for the point, microseconds since
+    /// 1970; i64::MIN: there was none.
+    latest: AtomicI64,
 }
 
 impl RestoreFilter {
@@ -49,7 +53,7 @@ impl RestoreFilter {
                 "restore_point_in_time is set (commitlog_archiving.properties): take it away once the node is restored"
             );
         }
-        RestoreFilter { point, later }
+        RestoreFilter { point, later, latest: AtomicI64::new(i64::MIN) }
     }
 
     /// Whether the filter changes which records are replayed.
@@ -59,12 +63,39 @@ impl RestoreFilter {
 
     /// Whether a mutation is left out: it is from after the point, or an earlier restore undid it.
     pub(crate) fn excludes(&self, position: LogPosition, mutation: &Mutation) -> bool {
+        if self.point.micros.is_none() && self.point.undone.is_empty() {
+            return false;
+        }
         let unit = self.point.precision_micros.max(1);
-        let is_after =
-            |point: i64| mutation.updates.iter().any(|update| update.max_timestamp().saturating_mul(unit) > point);
+        let times = mutation.updates.iter().map(|update| update.max_timestamp().saturating_mul(unit));
+        let latest = times.max().unwrap_or(i64::MIN);
+        let point = self.point.micros.filter(|_| position.segment < self.later);
+        if point.is_some() {
+            self.latest.fetch_max(latest, Ordering::Relaxed);
+        }
         let mut undone = self.point.undone.iter();
-        self.point.micros.is_some_and(|point| position.segment < self.later && is_after(point))
-            || undone.any(|undone| position.segment < undone.before_segment && is_after(undone.micros))
+        point.is_some_and(|point| latest > point)
+            || undone.any(|undone| position.segment < undone.before_segment && latest > undone.micros)
+    }
+
+    /// Whether this start restores a point, and no replayed write is from after it: the log may end
+    /// before the point, as that of a node whose last segments were lost.
+    fn may_end_early(&self) -> bool {
+        let is_first = self.later == u64::MAX;
+        self.point.micros.is_some_and(|point| is_first && self.latest.load(Ordering::Relaxed) <= point)
+    }
+
+    /// Called when everything is replayed: says where the log may end before the point. The start
+    /// goes on, because a node that had no writes for a while looks the same.
+    pub(crate) fn tell_end(&self) {
+        if self.may_end_early() {
+            let latest = self.latest.load(Ordering::Relaxed);
+            tracing::warn!(
+                last_micros = ?(latest > i64::MIN).then_some(latest),
+                "the commit log has no write from after restore_point_in_time: where it ends before that time, later \
+                 writes are not restored"
+            );
+        }
     }
 
     /// Whether a record is in the snapshot by `snapshot_commitlog_position`; None: that is not
@@ -122,4 +153,36 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     }
     let text = format!("{micros} {}\n", engine.log.first_new_segment());
     engine.env.disk.replace_file(&path, text.as_bytes()).map_err(|error| StorageError::io(&path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::{ClusteringValues, Liveness, PartitionUpdate, Row};
+    use types::DecoratedKey;
+
+    use super::*;
+
+    fn mutation(micros: i64) -> Mutation {
+        let table = schema::system::schema().table("system", "local").cloned().expect("it is built in");
+        let mut row = Row::new(ClusteringValues::new());
+        row.liveness = Liveness::new(micros);
+        let mut update = PartitionUpdate::new(table, DecoratedKey::new(bytes::Bytes::from_static(b"local")));
+        update.add_row(row);
+        Mutation::of(update)
+    }
+
+    /// A log whose last write is from before the point may lack the writes in between.
+    #[test]
+    fn the_end_of_a_log_before_the_point_is_noticed() {
+        let filter = |later: u64| {
+            let point = RestorePoint { micros: Some(100), ..RestorePoint::default() };
+            RestoreFilter { point, later, latest: AtomicI64::new(i64::MIN) }
+        };
+        let position = LogPosition { segment: 7, offset: 1 };
+        let (restored, restoring) = (filter(5), filter(u64::MAX));
+        assert!(restoring.may_end_early() && !restored.may_end_early());
+        assert!(!restoring.excludes(position, &mutation(100)) && restoring.may_end_early());
+        assert!(restoring.excludes(position, &mutation(101)) && !restoring.may_end_early());
+        assert!(!restored.excludes(position, &mutation(101)), "it was written after the restore");
+    }
 }
