@@ -7,7 +7,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use env::DirEntry;
 use rows::Mutation;
+use sstable::{Component, Descriptor};
 
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
@@ -304,20 +306,25 @@ pub fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), Stor
     store.directories.iter().try_for_each(|directory| remove_files_in(engine, directory))
 }
 
-/// Does the work of [`remove_files`] in one directory.
+/// Does the work of [`remove_files`] in one directory. The data of SSTables goes first, durably: an
+/// SSTable without it is none. Where another node's change takes two steps
+/// (`schema_change::merge`), a start in between has the table or index in its schema, and
+/// could not open an SSTable of which another component is gone.
 pub(crate) fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
     if !disk.exists(directory) {
         return Ok(());
     }
-    let io = |error: std::io::Error| StorageError::io(directory, &error);
-    // a compaction that ends takes files away too
-    let gone = |removed: std::io::Result<()>| match removed {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other.map_err(io),
-    };
+    let gone = |removed| unless_gone(directory, removed);
+    let entries = disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let indexes = entries.iter().filter(|entry| entry.is_dir && entry.name.starts_with('.'));
+    for index in indexes.map(|entry| directory.join(&entry.name)) {
+        let of_index = disk.list_dir_if_exists(&index).map_err(|error| StorageError::io(&index, &error))?;
+        remove_data(engine, &index, &of_index.unwrap_or_default())?;
+    }
+    remove_data(engine, directory, &entries)?;
     let mut kept = false;
-    for entry in disk.list_dir(directory).map_err(io)? {
+    for entry in entries {
         let path = directory.join(&entry.name);
         match (entry.is_dir, entry.name.as_str()) {
             (true, layout::SNAPSHOTS | layout::BACKUPS) => kept = true,
@@ -333,4 +340,25 @@ pub(crate) fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), S
     }
     gone(disk.remove_dir_all(directory))?;
     directory.parent().map_or(Ok(()), |above| gone(disk.sync_dir(above)))
+}
+
+/// Removes the data files among the files of a directory.
+fn remove_data(engine: &Engine, directory: &Path, entries: &[DirEntry]) -> Result<(), StorageError> {
+    let disk = &engine.env.disk;
+    let is_data = |name: &str| matches!(Descriptor::parse(directory, name), Some((_, Some(Component::Data))));
+    let mut data = entries.iter().filter(|entry| !entry.is_dir && is_data(&entry.name)).peekable();
+    if data.peek().is_none() {
+        return Ok(());
+    }
+    data.try_for_each(|entry| unless_gone(directory, disk.remove_file(&directory.join(&entry.name))))?;
+    unless_gone(directory, disk.sync_dir(directory))
+}
+
+/// The result of a removal in a directory. Nothing is wrong with what is gone already: a compaction
+/// that ends takes files away too.
+fn unless_gone(directory: &Path, removed: std::io::Result<()>) -> Result<(), StorageError> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.map_err(|error| StorageError::io(directory, &error)),
+    }
 }

@@ -463,6 +463,41 @@ fn an_index_that_is_made_anew_under_its_name_is_another_one() {
     }
 }
 
+/// The process ends while the files of the old of two such indexes are removed. The next start still
+/// has the index in its schema, opens it all the same, and makes it again.
+#[test]
+fn an_index_of_which_a_part_of_the_files_is_gone_is_made_again() {
+    let other = Node::with(&[index("by", "v")]);
+    let node = Node::empty();
+    let merge = || {
+        let received = schema_change::all_rows(&other.engine).expect("a sound disk");
+        let changed = schema_change::merge(&node.engine, received).expect("a sound disk").expect("news");
+        let durable = node.engine.log.wait_durable(changed.position.expect("rows were written"));
+        node.sim.block_on(durable).expect("a sound disk syncs");
+        changed
+    };
+    assert!(!merge().continues);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    other.alter(&[]);
+    other.alter(&[index("by", "c")]);
+    // the files are removed in the order of their names, in which CompressionInfo.db comes first
+    node.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Remove, "-Data.db") });
+    let changed = merge();
+    assert!(changed.continues);
+    changed.dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
+    node.sim.run_until_idle();
+    assert_eq!(node.engine.dropper.pending(), 1);
+    drop(changed);
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    sim.disk().heal();
+    let node = Node { engine: open(&sim), sim };
+    let _ = node.sim.run_until_idle();
+    node.assert_finds("by", int(3), &[1]);
+}
+
 /// An index is made again under the name of a dropped one: not while a compaction has SSTables of
 /// the old one, because it would remove files that have the names of its own.
 #[test]
