@@ -161,6 +161,8 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
                 return own.to_vec();
             }
             let mut resources: Vec<_> = own.into_iter().chain([Resource::AllTables(keyspace.clone())]).collect();
+            let left_out = before.left_out_of(keyspace);
+            resources.extend(left_out.map(|(table, _)| Resource::Table(keyspace.clone(), table.to_owned())));
             if let Some(known) = before.keyspace(keyspace) {
                 resources.extend(known.tables.keys().map(|table| Resource::Table(keyspace.clone(), table.clone())));
                 // each of them, because a function made later may have the same name and arguments
@@ -188,7 +190,7 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
 #[cfg(test)]
 mod tests {
     use schema::function::{AggregateMetadata, FunctionMetadata, JAVA};
-    use schema::{KeyspaceMetadata, Replication};
+    use schema::{KeyspaceMetadata, LeftOutTable, Replication};
     use types::CqlType;
 
     use super::*;
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_go_with_every_function_of_a_dropped_keyspace() {
+    fn permissions_go_with_all_that_a_dropped_keyspace_has() {
         let functions =
             [function("f", &[CqlType::Int]), function("f", &[]), function("plus", &[CqlType::Int, CqlType::Int])];
         let total = AggregateMetadata {
@@ -238,13 +240,16 @@ mod tests {
             name: String::new(),
             argument_types: Vec::new(),
         };
-        let before = Schema::default().with_keyspace(keyspace);
+        let mut before = Schema::default().with_keyspace(keyspace);
+        let left_out = LeftOutTable { id: TableId([1; 16]), is_view: false, base_id: None, allow_auto_snapshot: None };
+        before.left_out.insert(("ks".to_owned(), "t".to_owned()), left_out);
         let mut names: Vec<_> = resources_of(&event, &before).iter().map(Resource::name).collect();
         names.sort();
         let int = "org.apache.cassandra.db.marshal.Int32Type";
         let expected = [
             "data/ks".to_owned(),
             "data/ks/*".to_owned(),
+            "data/ks/t".to_owned(),
             "functions/ks".to_owned(),
             "functions/ks/f[]".to_owned(),
             format!("functions/ks/f[{int}]"),
