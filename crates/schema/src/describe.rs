@@ -114,14 +114,23 @@ pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> St
 /// The user types by name, each behind the types that it uses, which come in the order of its
 /// fields. Agrees with `Types.sortedStream`.
 pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
-    let mut sorted = SortedTypes { keyspace, names: BTreeSet::new(), types: Vec::new() };
+    let mut sorted = SortedTypes { keyspace: Some(keyspace), names: BTreeSet::new(), types: Vec::new() };
     keyspace.user_types.values().for_each(|udt| sorted.add(udt));
+    sorted.types
+}
+
+/// The user types that the columns of a table have, each behind the types that it uses. They need no
+/// keyspace: that of a table which is dropped may be gone, and so may its types.
+pub fn types_of_table(table: &TableMetadata) -> Vec<Arc<UserType>> {
+    let mut sorted = SortedTypes { keyspace: None, names: BTreeSet::new(), types: Vec::new() };
+    table.types().for_each(|ty| sorted.add_used_by(ty));
     sorted.types
 }
 
 /// User types, each behind those that it uses.
 struct SortedTypes<'k> {
-    keyspace: &'k KeyspaceMetadata,
+    /// The keyspace whose types are meant; None: those that columns have.
+    keyspace: Option<&'k KeyspaceMetadata>,
     names: BTreeSet<&'k str>,
     types: Vec<Arc<UserType>>,
 }
@@ -145,7 +154,8 @@ impl<'k> SortedTypes<'k> {
             }
             CqlType::Tuple(types) => types.iter().for_each(|ty| self.add_used_by(ty)),
             CqlType::Udt(udt, _) => {
-                if let Some(known) = self.keyspace.user_types.get(&udt.name) {
+                let known = self.keyspace.map_or(Some(udt), |keyspace| keyspace.user_types.get(&udt.name));
+                if let Some(known) = known {
                     self.add(known);
                 }
             }

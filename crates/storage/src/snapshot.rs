@@ -248,12 +248,15 @@ pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Re
     made.map(|()| target.clone()).map_err(|error| StorageError::io(&target, &error))
 }
 
-/// The CREATE statements for making the table again: the types of its keyspace, the table or view,
-/// its indexes.
+/// The CREATE statements for making the table again: the types of its keyspace, and those that the
+/// table has from before it was dropped, the table or view, its indexes.
 fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
     let schema = engine.schema();
-    let types = schema.keyspace(&table.keyspace).map(|keyspace| describe::types_by_dependency(keyspace));
-    let mut texts: Vec<String> = types.into_iter().flatten().map(|udt| describe::user_type(&udt)).collect();
+    let known = schema.keyspace(&table.keyspace).map(|keyspace| describe::types_by_dependency(keyspace));
+    let mut types = known.unwrap_or_default();
+    let names: BTreeSet<String> = types.iter().map(|udt| udt.name.clone()).collect();
+    types.extend(describe::types_of_table(table).into_iter().filter(|udt| !names.contains(&udt.name)));
+    let mut texts: Vec<String> = types.iter().map(|udt| describe::user_type(udt)).collect();
     texts.push(match &table.view {
         Some(view) => describe::view(table, view, true),
         None => describe::table(table, true),

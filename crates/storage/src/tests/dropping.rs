@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::sim::{DATA, EIO, ENOSPC, Fault, Op, Sim};
 use rows::{Cell, Mutation, PartitionUpdate, Row};
-use schema::{KeyspaceMetadata, Schema, TableId};
-use types::DecoratedKey;
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use types::{CqlType, DecoratedKey, UserType};
 
 use super::common::{give_host_id, int, keyspace};
 use super::restart::{NAMES, check_table, make_unreadable, mutation, open, options, table, write as write_rows};
@@ -175,6 +176,39 @@ fn a_snapshot_that_is_refused_is_tried_again() {
     assert_eq!((node.engine.dropper.pending(), node.data_files(&t.directory)), (0, 0));
     let [snapshot] = node.snapshots(&t.directory).try_into().expect("one");
     assert_eq!(node.data_files(&snapshot), 1);
+}
+
+/// The snapshot of a table that goes with its keyspace has the types of its columns, which the
+/// schema does not have any more: the table could not be made again without them.
+#[test]
+fn the_snapshot_of_a_dropped_keyspace_has_its_types() {
+    let node = Node::open(17, true);
+    let udt = |name: &str, ty: CqlType| {
+        let (keyspace, name, fields) = ("typed".to_owned(), name.to_owned(), vec![("f".to_owned(), ty)]);
+        Arc::new(UserType { keyspace, name, fields })
+    };
+    let inner = udt("inner", CqlType::Int);
+    let outer = udt("an_outer", CqlType::Udt(Arc::clone(&inner), true));
+    let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+    let of_outer = CqlType::Udt(Arc::clone(&outer), true);
+    let specs = vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("v", ColumnKind::Regular, of_outer)];
+    let (id, kind, flags, params) =
+        (TableId([20; 16]), TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let table = TableMetadata::new(id, "typed", "t", kind, flags, params, specs, Default::default(), None);
+    let user_types = [inner, outer].into_iter().map(|udt| (udt.name.clone(), udt)).collect();
+    let typed = KeyspaceMetadata { user_types, ..keyspace("typed", Some(Arc::new(table))) };
+    let made = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(typed)));
+    assert!(made.is_ok_and(|made| made.is_ok()));
+    let directory = node.engine.table(id).expect("it was made").directory.clone();
+    let drops = |schema: &Schema| Ok::<_, ()>(schema.without_keyspace("typed"));
+    let changed = schema_change::change(&node.engine, drops).expect("taken").expect("not refused");
+    changed.dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
+    node.pass(Duration::ZERO);
+    let [snapshot] = node.snapshots(&directory).try_into().expect("one");
+    let text = node.engine.env.disk.read_all(&snapshot.join("schema.cql"), 1 << 20).expect("written");
+    let text = String::from_utf8(text).expect("text");
+    let places = ["CREATE TYPE typed.inner", "CREATE TYPE typed.an_outer", "CREATE TABLE"].map(|part| text.find(part));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
 }
 
 /// Snapshots of a dropped table are found by their directories and cleared; with the last of them
