@@ -24,8 +24,11 @@
 //! open: its files are linked into the snapshot, and removed.
 //!
 //! An index has step 4 only: its memtables are given back with its base's. Retries end with the
-//! process; files that are left then lie in a directory that no table of the schema has.
+//! process; files that are left then lie in a directory that no table of the schema has. The next
+//! start names the directories of tables in the log and leaves them to the operator, who may have
+//! asked for a snapshot.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -33,12 +36,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use env::{Instant, Next};
+use schema::TableId;
+use schema::system::is_system_keyspace;
 
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
 use crate::requests::drops::{Dropped, Dropper, LeftOutFiles, Stage};
 use crate::table::TableStore;
-use crate::{flush, snapshot, truncate};
+use crate::{files, flush, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -96,6 +101,44 @@ impl Dropper {
         left_out.append(&mut waiting);
         left_out.iter().filter_map(|files| files.again_at).min()
     }
+}
+
+/// Says in the log where files of dropped tables lie whose removal an earlier process did not get
+/// to. Without that nobody would know why a DROP has freed no room.
+pub(crate) fn tell_left_behind(engine: &Engine) {
+    match left_behind(engine) {
+        Ok(directories) => {
+            if let Some(first) = directories.first() {
+                tracing::warn!(
+                    count = directories.len(), first = %first.display(),
+                    "directories have SSTables of tables that the schema does not have: the process may have ended before the \
+                     files of a dropped table were removed, or its snapshot taken. They stay until they are removed by hand"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "files of dropped tables cannot be looked for"),
+    }
+}
+
+/// The directories with SSTables of tables that the schema does not have, not even as tables that
+/// are left out. Directories that have nothing but snapshots do not count, nor do those of the
+/// system keyspaces, in which other programs have tables that this one does not know.
+pub(crate) fn left_behind(engine: &Engine) -> Result<Vec<PathBuf>, StorageError> {
+    let schema = engine.schema();
+    let left_out: BTreeSet<TableId> = schema.left_out.values().map(|table| table.id).collect();
+    let is_known = |id: TableId| engine.table(id).is_some() || left_out.contains(&id);
+    let mut found = Vec::new();
+    for place in snapshot::places(engine)? {
+        if is_system_keyspace(&place.keyspace) || TableId::from_hex(&place.table_id).is_some_and(is_known) {
+            continue;
+        }
+        for directory in place.directories {
+            if files::has_sstables(&engine.env, &directory)? {
+                found.push(directory);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Tries to remove the files of a table that was left out. False: they are tried again.

@@ -39,7 +39,7 @@ use crate::restore_point::{self, RestoreFilter};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::truncation_records::{Truncation, is_replayed_first};
-use crate::{files, layout, log_intervals, opening, schema_tables, truncation_records};
+use crate::{drops, files, layout, log_intervals, opening, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -152,6 +152,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let recovered = recovery.recovered;
     if !options.read_only {
         engine.start();
+        drops::tell_left_behind(&engine);
     }
     crate::schema_change::store_missing(&engine)?;
     Ok((engine, recovered))

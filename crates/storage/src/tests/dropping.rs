@@ -17,7 +17,7 @@ use super::restart::{NAMES, check_table, make_unreadable, mutation, open, option
 use super::truncating::keys;
 use crate::files::FileRetention;
 use crate::schema_change::Changed;
-use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
+use crate::{Engine, EngineOptions, StorageError, TableStore, drops, schema_change, snapshot, truncate, write};
 
 pub(super) struct Node {
     pub sim: Sim,
@@ -412,6 +412,23 @@ fn a_new_table_has_no_files_of_a_dropped_one_after_a_restart() {
     assert!(matches!(&refused, StorageError::Refused { why } if why.contains("has SSTables")), "{refused}");
     node.engine.env.disk.remove_dir_all(&without_id).expect("a sound disk");
     assert!(make().is_ok_and(|changed| changed.is_ok()));
+}
+
+/// The process ends before the files of dropped tables are removed: the next start finds them.
+#[test]
+fn files_that_a_drop_has_left_behind_are_found() {
+    let node = Node::open(19, false);
+    node.write(3);
+    node.flush_all();
+    let directories = NAMES.map(|name| node.store(name).directory.clone());
+    assert!(drops::left_behind(&node.engine).expect("a sound disk").is_empty());
+    drop(node.drop_from_schema());
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    let options = EngineOptions { auto_snapshot: false, ..options(Path::new(DATA), 16 << 20) };
+    let (engine, _) = open(&sim.env(), options);
+    assert_eq!(drops::left_behind(&engine).expect("a sound disk"), directories);
 }
 
 /// A snapshot of a dropped table may end when a table was made again with its id, whose SSTables
