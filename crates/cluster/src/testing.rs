@@ -122,6 +122,11 @@ pub(crate) fn alone(address: SocketAddr, num_tokens: u32) -> IdentityOptions {
 
 /// Writes a table `ks.strange` into the stored schema of a node that cannot be read.
 pub(crate) fn store_unreadable_table(node: &Node) {
+    node.engine.apply(&rows_of_unreadable_table(node)).expect("room");
+}
+
+/// The rows of a table `ks.strange` that cannot be read; its id is seven, sixteen times.
+pub(crate) fn rows_of_unreadable_table(node: &Node) -> [Mutation; 2] {
     let micros = node.clock.next_micros();
     let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
         let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
@@ -129,7 +134,7 @@ pub(crate) fn store_unreadable_table(node: &Node) {
     };
     let own = row("tables", &[b"strange"], "id", &[7; 16]);
     let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
-    node.engine.apply(&[own, of_key]).expect("room");
+    [own, of_key]
 }
 
 /// Polls a future once.

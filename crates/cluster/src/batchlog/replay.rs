@@ -8,7 +8,8 @@
 //! cannot be applied stays and is tried again with each look; those behind it are applied all the
 //! same. A panic counts as such a failure: it would end the process otherwise, at each start again
 //! while the record stands. In a ring a record of an unknown table or column stays, too, while the
-//! schema of another node may bring them, and for a bounded time.
+//! schema of another node may bring them, and for a bounded time. So does a record of a table that
+//! is left out because its schema cannot be read, also on a node alone.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -269,14 +270,18 @@ impl Node {
 
     /// The mutations of a record without tables that are gone, or were truncated when or after it
     /// was written. Err: a table or a column is unknown, and may come with the schema that another
-    /// node tells of. The record goes with its mutations, so that these would be lost.
+    /// node tells of, or a table is left out, and may be read again. The record goes with its
+    /// mutations, so that these would be lost.
     fn mutations_of(&self, record: &Record) -> Result<Vec<Mutation>, NodeError> {
         let schema = self.engine.schema();
         let written_millis = record.written_micros().map_or(i64::MAX, |micros| micros / 1000);
-        let is_unknown = Cell::new(false);
+        let (is_unknown, is_left_out) = (Cell::new(false), Cell::new(false));
         let table_of = |id| {
             let table = schema.table_by_id(id).cloned();
-            is_unknown.set(is_unknown.get() || table.is_none());
+            if table.is_none() {
+                is_unknown.set(true);
+                is_left_out.set(is_left_out.get() || schema.left_out.values().any(|left_out| left_out.id == id));
+            }
             table
         };
         let (mut mutations, mut errors) = (Vec::new(), Vec::new());
@@ -294,9 +299,17 @@ impl Node {
         }
         mutations.retain(|mutation| !mutation.updates.is_empty());
         let is_unknown = is_unknown.get() || errors.iter().any(|error| matches!(error, CodecError::UnknownColumn(_)));
-        if is_unknown && self.may_wait(record, &mutations) && self.may_lack_schema(schema.version) {
-            let why = "the schema of a batch may not have come yet".to_owned();
-            return Err(StorageError::Refused { why }.into());
+        let may_come = || is_unknown && self.ring_peers().is_some() && self.may_lack_schema(schema.version);
+        let waits_for = match self.is_young(record, &mutations) {
+            true if is_left_out.get() => Some("a table of a batch is left out, because its schema cannot be read"),
+            true if may_come() => Some("the schema of a batch may not have come yet"),
+            _ => None,
+        };
+        if let Some(why) = waits_for {
+            return Err(StorageError::Refused { why: why.to_owned() }.into());
+        }
+        if is_left_out.get() {
+            tracing::error!("writes of a batch to a table that is left out are lost: its schema cannot be read");
         }
         for error in errors {
             tracing::error!(%error, "a mutation in system.batches cannot be decoded");
@@ -304,14 +317,13 @@ impl Node {
         Ok(mutations)
     }
 
-    /// Whether a record may wait for a schema of other nodes. `mutations`: those of its mutations
-    /// that can be read. After half of the time until the record is forgotten these are applied
-    /// without the rest: otherwise they would be lost with it.
-    fn may_wait(&self, record: &Record, mutations: &[Mutation]) -> bool {
+    /// Whether a record is so young that it may wait for a schema. `mutations`: those of its
+    /// mutations that can be read. After half of the time until the record is forgotten these are
+    /// applied without the rest: otherwise they would be lost with it.
+    fn is_young(&self, record: &Record, mutations: &[Mutation]) -> bool {
         let now = i64::from(self.env.clock.now_seconds());
         let wait = least_grace(mutations).map_or(SCHEMA_WAIT_MAX, |grace| SCHEMA_WAIT_MAX.min(grace / 2));
-        let is_young = record.written_micros().is_some_and(|written| written / 1_000_000 + wait > now);
-        is_young && self.ring_peers().is_some()
+        record.written_micros().is_some_and(|written| written / 1_000_000 + wait > now)
     }
 
     /// Whether a purge may have removed deletions that the batch has to obey: applying the batch

@@ -13,7 +13,7 @@ use crate::coordinator::error::RequestError;
 use crate::replica::apply::WriteError;
 use crate::stripes::StripeGuards;
 use crate::testing::views::{keyspace_of_notes, notes, show_everything, with_keyspace};
-use crate::testing::{SimNode, WINDOW, poll};
+use crate::testing::{SimNode, WINDOW, poll, rows_of_unreadable_table};
 
 const SECOND: i64 = 1_000_000;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -113,6 +113,31 @@ fn a_table_truncated_since_is_left_out() {
     machine.leave_a_record(10 * SECOND);
     machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
     assert_eq!(machine.after_power_cut().counts(), (0, 0));
+}
+
+/// A table whose schema cannot be read may be read again, and other nodes may have it: a record of
+/// it stays until it is old, or the table is dropped.
+#[test]
+fn a_record_of_a_table_that_is_left_out_waits() {
+    for (age, waits) in [(10 * SECOND, true), (1_000_000 * SECOND, false)] {
+        let machine = with_keyspace(keyspace_of_notes("1", &[]));
+        let node = &machine.node;
+        let merged = storage::schema_change::merge(&node.engine, rows_of_unreadable_table(node).to_vec());
+        assert!(merged.expect("stored").is_some());
+        let left_out = node.schema().left_out_table("ks", "strange").map(|table| table.id);
+        let mut mutation = machine.role(1, 1);
+        for update in &mut mutation.updates {
+            Arc::make_mut(&mut update.table).id = left_out.expect("it cannot be read");
+        }
+        let id = types::timeuuid::from_micros(node.env.clock.now_micros() - age, 7);
+        node.engine.apply(&[node.record(&node.batches_table(), &id, &[mutation])]).expect("applied");
+        node.replay_batches().expect("a sound disk");
+        assert_eq!(machine.counts(), (usize::from(waits), 0), "age {age}");
+        let drops = |schema: &schema::Schema| Ok::<_, ()>(schema.without_left_out("ks", "strange"));
+        assert!(storage::schema_change::change(&node.engine, drops).expect("stored").is_ok());
+        node.replay_batches().expect("a sound disk");
+        assert_eq!(machine.counts(), (0, 0), "age {age}");
+    }
 }
 
 #[test]
