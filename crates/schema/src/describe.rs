@@ -119,8 +119,8 @@ pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
     sorted.types
 }
 
-/// The user types that the columns of a table have, each behind the types that it uses. They need no
-/// keyspace: that of a table which is dropped may be gone, and so may its types.
+/// The user types that the columns of a table have, each behind the types that it uses. They need
+/// no keyspace: that of a table which is dropped may be gone, and so may its types.
 pub fn types_of_table(table: &TableMetadata) -> Vec<Arc<UserType>> {
     let mut sorted = SortedTypes { keyspace: None, names: BTreeSet::new(), types: Vec::new() };
     table.types().for_each(|ty| sorted.add_used_by(ty));

@@ -35,8 +35,8 @@ pub(crate) struct RestoreFilter {
     point: RestorePoint,
     /// Id of the first segment that was written after this point was restored.
     later: u64,
-    /// The greatest timestamp of the mutations that were looked at for the point, microseconds since
-    /// 1970; i64::MIN: there was none.
+    /// The greatest timestamp of the mutations that were looked at for the point, microseconds
+    /// since 1970; i64::MIN: there was none.
     latest: AtomicI64,
 }
 

@@ -287,8 +287,9 @@ fn check_no_sstables(engine: &Engine, table: &TableMetadata, directories: &[Path
     Ok(())
 }
 
-/// The schema `before` without the tables, left out or not, in whose directories `after` has others:
-/// tables of one name have one place where its directory has no id. None: there are no such.
+/// The schema `before` without the tables, left out or not, in whose directories `after` has
+/// others: tables of one name have one place where its directory has no id. None: there are no
+/// such.
 fn without_replaced(engine: &Engine, before: &Schema, after: &Schema) -> Option<Schema> {
     let mut without = None;
     for new in after.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {

@@ -170,9 +170,9 @@ impl SnapshotDirectory {
     }
 }
 
-/// Links the SSTables of a dropped table that was left out of the schema into a snapshot, in each of
-/// its directories. The table's schema is not in the snapshot, because it cannot be read. One that
-/// cannot be completed leaves nothing behind.
+/// Links the SSTables of a dropped table that was left out of the schema into a snapshot, in each
+/// of its directories. The table's schema is not in the snapshot, because it cannot be read. One
+/// that cannot be completed leaves nothing behind.
 pub(crate) fn take_of_left_out(engine: &Engine, directories: &[PathBuf], table: &str) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
     let present: Vec<PathBuf> = directories.iter().filter(|directory| disk.exists(directory)).cloned().collect();

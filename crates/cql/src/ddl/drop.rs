@@ -1,7 +1,7 @@
 //! DROP KEYSPACE, DROP TABLE, DROP TYPE.
 //!
-//! A table that is left out because its stored rows cannot be read is dropped like any other, and so
-//! is a keyspace of which nothing else is there. Cassandra does not start with such rows.
+//! A table that is left out because its stored rows cannot be read is dropped like any other, and
+//! so is a keyspace of which nothing else is there. Cassandra does not start with such rows.
 //!
 //! Must agree with: `DropKeyspaceStatement`, `DropTableStatement`, `DropTypeStatement`.
 

@@ -463,8 +463,8 @@ fn an_index_that_is_made_anew_under_its_name_is_another_one() {
     }
 }
 
-/// The process ends while the files of the old of two such indexes are removed. The next start still
-/// has the index in its schema, opens it all the same, and makes it again.
+/// The process ends while the files of the old of two such indexes are removed. The next start
+/// still has the index in its schema, opens it all the same, and makes it again.
 #[test]
 fn an_index_of_which_a_part_of_the_files_is_gone_is_made_again() {
     let other = Node::with(&[index("by", "v")]);
