@@ -7,8 +7,8 @@
 //! finds every row that was written without it, and no write misses a view that is there.
 //!
 //! The WHERE of a view is text, which the storage does not read: the program that opens the engine
-//! gives a [`FilterMaker`]. Before that, and if the maker refuses a view, the base table takes no
-//! writes.
+//! gives a [`FilterMaker`]. Before that, if the maker refuses a view, and where a view is left out
+//! of the schema because it cannot be read, the base table takes no writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +30,15 @@ pub struct ViewsOfBase {
     pub refusal: Option<String>,
 }
 
+impl ViewsOfBase {
+    /// Notes that the base takes no writes because of a view.
+    fn refuse(&mut self, keyspace: &str, view: &str, why: &str) {
+        let refusal = format!("the materialized view {keyspace}.{view} cannot be kept: {why}");
+        tracing::warn!(why = refusal, "a table takes no writes");
+        self.refusal.get_or_insert(refusal);
+    }
+}
+
 /// All views under one schema.
 #[derive(Default)]
 pub struct BaseViews {
@@ -47,12 +56,14 @@ impl BaseViews {
             let entry = by_base.entry(definition.base_id).or_default();
             match view(schema, table, maker) {
                 Ok(view) => entry.views.push(view),
-                Err(why) => {
-                    let refusal =
-                        format!("the materialized view {}.{} cannot be kept: {why}", table.keyspace, table.name);
-                    tracing::warn!(why = refusal, "a table takes no writes");
-                    entry.refusal.get_or_insert(refusal);
-                }
+                Err(why) => entry.refuse(&table.keyspace, &table.name, &why),
+            }
+        }
+        for ((keyspace, name), left_out) in schema.left_out.iter().filter(|(_, table)| table.is_view) {
+            // once it can be read again, the view would lack what its base takes meanwhile
+            if let Some(base) = left_out.base_id.filter(|base| schema.table_by_id(*base).is_some()) {
+                let why = "its schema cannot be read, and it is left out until it is dropped";
+                by_base.entry(base).or_default().refuse(keyspace, name, why);
             }
         }
         Self { number, by_base }
@@ -91,4 +102,28 @@ fn view(schema: &Arc<Schema>, table: &Arc<TableMetadata>, maker: Option<&FilterM
     let filter = maker(schema, base, table)?;
     let view = View::new(base, table, filter).ok_or("its columns do not fit its base table")?;
     Ok(Arc::new(view))
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::LeftOutTable;
+
+    use super::*;
+
+    /// A view that is left out would lack the rows that its base takes without it.
+    #[test]
+    fn the_base_of_a_view_that_is_left_out_takes_no_writes() {
+        let mut schema = schema::system::schema();
+        let base = schema.table("system", "local").expect("it is built in").id;
+        let unknown = TableId([9; 16]);
+        for (name, base) in [("v", base), ("w", unknown)] {
+            let view =
+                LeftOutTable { id: TableId([1; 16]), is_view: true, base_id: Some(base), allow_auto_snapshot: None };
+            schema.left_out.insert(("ks".to_owned(), name.to_owned()), view);
+        }
+        let views = BaseViews::of(&Arc::new(schema), None, 1);
+        let refusal = views.of_base(base).and_then(|of_base| of_base.refusal.as_deref());
+        assert!(refusal.is_some_and(|why| why.starts_with("the materialized view ks.v cannot be kept")), "{refusal:?}");
+        assert!(views.of_base(unknown).is_none());
+    }
 }

@@ -99,8 +99,9 @@ impl Engine {
     /// Makes the snapshot of the views for a schema that comes into force.
     pub(crate) fn note_views(&self, schema: &Arc<schema::Schema>) {
         let before = self.views.load();
-        let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
-        if before.is_empty() && !tables.into_iter().any(|table| table.view.is_some()) {
+        let mut tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+        let has_left_out = schema.left_out.values().any(|table| table.is_view);
+        if before.is_empty() && !has_left_out && !tables.any(|table| table.view.is_some()) {
             return;
         }
         self.views.store(Arc::new(BaseViews::of(schema, self.view_filters.get(), before.number + 1)));
