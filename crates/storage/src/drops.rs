@@ -43,7 +43,7 @@ use crate::engine::{self, Engine};
 use crate::error::StorageError;
 use crate::requests::drops::{Dropped, Dropper, LeftOutFiles, Stage};
 use crate::table::TableStore;
-use crate::{files, flush, snapshot, truncate};
+use crate::{files, flush, layout, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -103,9 +103,9 @@ impl Dropper {
     }
 }
 
-/// Says in the log where files of dropped tables lie whose removal an earlier process did not get
-/// to. Without that nobody would know why a DROP has freed no room.
-pub(crate) fn tell_left_behind(engine: &Engine) {
+/// Notes where files of dropped tables lie whose removal an earlier process did not get to, and
+/// says so in the log. Without that nobody would know why a DROP has freed no room.
+pub(crate) fn note_left_behind(engine: &Engine) {
     match left_behind(engine) {
         Ok(directories) => {
             if let Some(first) = directories.first() {
@@ -115,6 +115,7 @@ pub(crate) fn tell_left_behind(engine: &Engine) {
                      files of a dropped table were removed, or its snapshot taken. They stay until they are removed by hand"
                 );
             }
+            *engine.dropper.left_behind.lock().expect("no panic inside") = directories;
         }
         Err(error) => tracing::warn!(%error, "files of dropped tables cannot be looked for"),
     }
@@ -123,18 +124,27 @@ pub(crate) fn tell_left_behind(engine: &Engine) {
 /// The directories with SSTables of tables that the schema does not have, not even as tables that
 /// are left out. Directories that have nothing but snapshots do not count, nor do those of the
 /// system keyspaces, in which other programs have tables that this one does not know.
-pub(crate) fn left_behind(engine: &Engine) -> Result<Vec<PathBuf>, StorageError> {
-    let schema = engine.schema();
+pub(crate) fn left_behind(engine: &Engine) -> Result<BTreeSet<PathBuf>, StorageError> {
+    let (env, schema) = (&engine.env, engine.schema());
     let left_out: BTreeSet<TableId> = schema.left_out.values().map(|table| table.id).collect();
-    let is_known = |id: TableId| engine.table(id).is_some() || left_out.contains(&id);
-    let mut found = Vec::new();
-    for place in snapshot::places(engine)? {
-        if is_system_keyspace(&place.keyspace) || TableId::from_hex(&place.table_id).is_some_and(is_known) {
-            continue;
-        }
-        for directory in place.directories {
-            if files::has_sstables(&engine.env, &directory)? {
-                found.push(directory);
+    let has_id = |id: TableId| engine.table(id).is_some() || left_out.contains(&id);
+    let mut found = BTreeSet::new();
+    for data in &engine.options.data_directories {
+        let keyspaces = layout::directories_in(env, data)?.into_iter().filter(|name| layout::is_keyspace(name));
+        for keyspace in keyspaces.filter(|name| !is_system_keyspace(name)) {
+            let above = data.join(&keyspace);
+            for name in layout::directories_in(env, &above)? {
+                let is_known = match name.rsplit_once('-') {
+                    // a name that ends in no id is nobody's
+                    Some((_, id)) => TableId::from_hex(id).is_none_or(has_id),
+                    None => {
+                        schema.table(&keyspace, &name).is_some() || schema.left_out_table(&keyspace, &name).is_some()
+                    }
+                };
+                let directory = above.join(&name);
+                if !is_known && files::has_sstables(env, &directory)? {
+                    found.insert(directory);
+                }
             }
         }
     }

@@ -152,7 +152,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let recovered = recovery.recovered;
     if !options.read_only {
         engine.start();
-        drops::tell_left_behind(&engine);
+        drops::note_left_behind(&engine);
     }
     crate::schema_change::store_missing(&engine)?;
     Ok((engine, recovered))

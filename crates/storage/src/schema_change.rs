@@ -265,18 +265,20 @@ fn check_place(
     Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") })
 }
 
-/// Refuses a table that is new, if SSTables lie in its place and the place has no id in its name:
-/// they may be of a table of that name, with another id, which was dropped before the process ended
-/// and whose files were not removed any more. Its rows would be those of the new table.
+/// Refuses a table that is new, if its place has no id in its name and has SSTables that lay there
+/// at the start: they may be of a table of that name, with another id, which was dropped before the
+/// process ended and whose files were not removed any more. Its rows would be those of the new
+/// table. SSTables that somebody has put there since are the new table's, as in Cassandra.
 fn check_no_sstables(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
     if layout::ignored_directories(&engine.options, table, directories).is_empty() {
         return Ok(());
     }
-    for directory in directories {
+    for directory in directories.iter().filter(|directory| engine.dropper.was_left_behind(directory)) {
         if files::has_sstables(&engine.env, directory)? {
             let why = format!(
-                "{} has SSTables, and would be the place of the new table {}.{}: they may be of a table of that name that \
-                 was dropped. Take them to another place",
+                "{} has SSTables since before the start, and would be the place of the new table {}.{}: they may be of a \
+                 table of that name that was dropped. Take them to another place; if they are wanted, import them from there \
+                 (nodetool import) when the table is made",
                 directory.display(),
                 table.keyspace,
                 table.name

@@ -70,6 +70,10 @@ pub struct Dropper {
     /// whose rows the log had at the start: it may still have them. The ids stay for as long as
     /// the process lives.
     pub(crate) dropped: Mutex<BTreeSet<TableId>>,
+    /// Directories that had SSTables at the start, of tables that the schema did not have then: the
+    /// files of a DROP whose process has ended before they were removed, or what an operator has
+    /// put there. Empty where the start could not look.
+    pub(crate) left_behind: Mutex<BTreeSet<PathBuf>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
 
@@ -148,6 +152,11 @@ impl Dropper {
     /// Whether the log may have rows of a dropped table of this id.
     pub(crate) fn was_dropped(&self, id: TableId) -> bool {
         self.dropped.lock().expect("no panic inside").contains(&id)
+    }
+
+    /// Whether a directory had SSTables of no table of the schema at the start.
+    pub(crate) fn was_left_behind(&self, directory: &Path) -> bool {
+        self.left_behind.lock().expect("no panic inside").contains(directory)
     }
 
     /// Number of tables that wait.

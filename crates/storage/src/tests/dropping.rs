@@ -404,14 +404,20 @@ fn a_new_table_has_no_files_of_a_dropped_one_after_a_restart() {
     // nobody asks for the removal of the files
     drop(node.drop_from_schema());
     let node = again(node, &|_| ());
-    let make = || {
+    let make = |node: &Node| {
         let made = keyspace("restart", Some(table(9, "t")));
         schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(made)))
     };
-    let refused = make().err().expect("the files are there");
+    let refused = make(&node).err().expect("the files are there");
     assert!(matches!(&refused, StorageError::Refused { why } if why.contains("has SSTables")), "{refused}");
-    node.engine.env.disk.remove_dir_all(&without_id).expect("a sound disk");
-    assert!(make().is_ok_and(|changed| changed.is_ok()));
+    let aside = without_id.with_file_name("aside");
+    node.engine.env.disk.rename(&without_id, &aside).expect("a sound disk renames");
+    let node = again(node, &|_| ());
+    // files that somebody has put into the place since the start are the new table's
+    node.engine.env.disk.rename(&aside, &without_id).expect("a sound disk renames");
+    assert!(make(&node).is_ok_and(|changed| changed.is_ok()));
+    let t = node.store("t");
+    assert!(t.directory == without_id && !t.view().sstables.is_empty(), "{}", t.directory.display());
 }
 
 /// The process ends before the files of dropped tables are removed: the next start finds them.
@@ -420,15 +426,19 @@ fn files_that_a_drop_has_left_behind_are_found() {
     let node = Node::open(19, false);
     node.write(3);
     node.flush_all();
-    let directories = NAMES.map(|name| node.store(name).directory.clone());
+    let [t, u] = NAMES.map(|name| node.store(name).directory.clone());
     assert!(drops::left_behind(&node.engine).expect("a sound disk").is_empty());
     drop(node.drop_from_schema());
     let Node { sim, engine } = node;
     drop(engine);
     sim.kill();
+    // one of them has no id in its name
+    let without_id = u.with_file_name("u");
+    sim.env().disk.rename(&u, &without_id).expect("a sound disk renames");
     let options = EngineOptions { auto_snapshot: false, ..options(Path::new(DATA), 16 << 20) };
     let (engine, _) = open(&sim.env(), options);
-    assert_eq!(drops::left_behind(&engine).expect("a sound disk"), directories);
+    let found = drops::left_behind(&engine).expect("a sound disk");
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [t, without_id]);
 }
 
 /// A snapshot of a dropped table may end when a table was made again with its id, whose SSTables
