@@ -369,12 +369,26 @@ fn dropped_left_out(engine: &Engine, before: &Schema, after: &Schema) -> Vec<Lef
             id: table.id,
             keyspace: keyspace.clone(),
             table: name.clone(),
-            directories: layout::directories_of_left_out(&engine.env, &engine.options, names, table.id),
+            directories: places_of_left_out(engine, names, table.id),
             takes_snapshot: engine.options.auto_snapshot && table.allow_auto_snapshot != Some(false),
             again_at: None,
         }
     };
     gone.map(files).collect()
+}
+
+/// The directories from which the files of a table that is left out go with its DROP. Where SSTables
+/// lie in one with its id, one without the id is not among them: a table lies in the latter alone
+/// where there is one, so that somebody has made it since, to load other files from it.
+fn places_of_left_out(engine: &Engine, names: (&str, &str), id: TableId) -> Vec<PathBuf> {
+    let mut places = layout::directories_of_left_out(&engine.env, &engine.options, names, id);
+    let end = format!("-{}", id.to_hex());
+    let has_id = |place: &PathBuf| place.to_string_lossy().ends_with(&end);
+    // where the disk cannot say it, nothing is removed from a directory without the id
+    if places.iter().any(|place| has_id(place) && files::has_sstables(&engine.env, place).unwrap_or(true)) {
+        places.retain(has_id);
+    }
+    places
 }
 
 /// The writes that delete the rows of tables that are left out in `before` and not in `after`. Of a

@@ -279,6 +279,13 @@ fn a_table_that_is_left_out_can_be_dropped() {
         sim.kill();
         let (engine, _) = open(&sim.env(), options());
         assert_eq!(schema_change::left_out(&engine).expect("a sound disk reads").len(), 1);
+        // somebody has put a file into a directory without the id, which is not the table's
+        let without_id = directory.with_file_name("t");
+        let other = without_id.join("nb-1-big-Data.db");
+        if with_keyspace {
+            sim.env().disk.create_dir_durable(&without_id).expect("a sound disk");
+            sim.env().disk.replace_file(&other, b"").expect("a sound disk");
+        }
         let drops = |schema: &Schema| {
             Ok::<_, ()>(match with_keyspace {
                 true => schema.without_keyspace("restart"),
@@ -302,6 +309,7 @@ fn a_table_that_is_left_out_can_be_dropped() {
         assert!(tag.starts_with("dropped-") && tag.ends_with("-t"), "{tag}");
         assert!(linked.iter().any(|name| name.ends_with("-Data.db")), "{linked:?}");
         assert!(linked.iter().any(|name| name == "manifest.json"), "{linked:?}");
+        assert_eq!(sim.env().disk.exists(&other), with_keyspace);
         assert!(schema_change::left_out(&engine).expect("a sound disk reads").is_empty());
         if with_keyspace {
             continue;
