@@ -11,7 +11,8 @@
 //! 3. A hint for a partition that this node is no replica of is kept for all replicas.
 //! 4. Any other hint is applied, unless its gc_grace has passed, and without the tables that were
 //!    truncated since it was made. A hint that this node can never take, because it is too large,
-//!    is answered and forgotten.
+//!    is answered and forgotten. So is a hint for a table that takes no writes here because one of
+//!    its views is left out: it would hold up those of all other tables as well.
 //!
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
 //! the sender forgets it then. The hints that a node has kept for itself are taken in the same way
@@ -24,8 +25,8 @@ use std::sync::Weak;
 use bytes::Bytes;
 use hints::{Entry, Hint};
 use internode::payload::hint::HintMessage;
-use rows::Mutation;
 use rows::codec::MutationDecoder;
+use rows::{Mutation, PartitionUpdate};
 use schema::{Schema, TableId};
 use storage::StorageError;
 use types::FailureReason;
@@ -99,7 +100,8 @@ async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> R
     if !hint.is_live(least_gc_grace(&mutation), now_millis) {
         return Ok(());
     }
-    match node.without_truncated(mutation, hint.created_millis) {
+    let untruncated = node.without_truncated(mutation, hint.created_millis);
+    match untruncated.and_then(|mutation| node.without_refused(mutation)) {
         Some(mutation) => apply(node, mutation).await,
         None => Ok(()),
     }
@@ -139,7 +141,34 @@ fn left_out_table(schema: &Schema, mutation: &Bytes) -> Option<String> {
     left_out.find(|(_, table)| table.id == id).map(|((keyspace, name), _)| format!("{keyspace}.{name}"))
 }
 
+/// Removes the updates of tables that take no writes under a schema, because a view of theirs is
+/// left out (`storage::base_views`). Gives the name of the first such table; None: there is none.
+fn remove_refused(schema: &Schema, mutation: &mut Mutation) -> Option<String> {
+    let is_refused = |update: &PartitionUpdate| {
+        let base = Some(update.table.id);
+        schema.left_out.values().any(|view| view.base_id == base)
+    };
+    let first = mutation.updates.iter().find(|update| is_refused(update))?;
+    let name = format!("{}.{}", first.table.keyspace, first.table.name);
+    mutation.updates.retain(|update| !is_refused(update));
+    Some(name)
+}
+
 impl Node {
+    /// A mutation without the updates of tables that take no writes, because a view of theirs is
+    /// left out. None: nothing is left.
+    fn without_refused(&self, mut mutation: Mutation) -> Option<Mutation> {
+        let refused = remove_refused(&self.schema(), &mut mutation);
+        if let Some(table) = refused.filter(|_| self.left_out_hints.is_due(self.env.now())) {
+            tracing::error!(
+                table,
+                "hints for a table that takes no writes, because a view of it is left out, are forgotten: this node lacks \
+                 writes to it, until it is repaired once the view is dropped or can be read"
+            );
+        }
+        (!mutation.updates.is_empty()).then_some(mutation)
+    }
+
     /// Says in the log that a hint is forgotten, and why.
     fn note_forgotten(&self, undecoded: MutationDecodeError, mutation: &Bytes) {
         let Some(table) = left_out_table(&self.schema(), mutation) else {
@@ -218,5 +247,22 @@ mod tests {
         };
         assert_eq!([left_out(id), left_out(TableId([9; 16]))], [Some("ks.t".to_owned()), None]);
         assert_eq!(left_out_table(&schema, &mutation), None);
+    }
+
+    /// A hint for the base of a view that is left out would be refused, and sent for ever.
+    #[test]
+    fn hints_for_the_base_of_a_view_that_is_left_out_are_forgotten() {
+        let ring = SimRing::new(74, &["dc1", "dc1"]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        let base = ring.node(0).schema().table("ks", "t").expect("created").id;
+        for (base, refused) in [(base, Some("ks.t")), (TableId([9; 16]), None)] {
+            let mut schema = Schema::clone(&ring.node(0).schema());
+            let view =
+                LeftOutTable { id: TableId([1; 16]), is_view: true, base_id: Some(base), allow_auto_snapshot: None };
+            schema.left_out.insert(("ks".to_owned(), "v".to_owned()), view);
+            let mut mutation = ring.row("ks", 1, 1, 1, 5);
+            assert_eq!(remove_refused(&schema, &mut mutation).as_deref(), refused);
+            assert_eq!(mutation.updates.is_empty(), refused.is_some());
+        }
     }
 }
