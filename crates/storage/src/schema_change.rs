@@ -234,7 +234,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<PreparedT
             }
             (_, None) => {
                 let places = layout::table_directories(env, options, table);
-                check_place(engine, before, table, &places)?;
+                check_place(engine, table, &places)?;
                 check_places(engine, table, &places, &[])?;
                 let store = opening::open_table(env, options, caches, memory, table)?;
                 directories::make_directories(engine, &store)?;
@@ -248,18 +248,10 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<PreparedT
 /// Refuses a table that is new, if the files of a dropped one are in its place: of one with its id,
 /// or, where the directory has no id in its name, of one with its name. The new table would have
 /// SSTables that are about to be removed.
-fn check_place(
-    engine: &Engine,
-    before: &Schema,
-    table: &TableMetadata,
-    directories: &[PathBuf],
-) -> Result<(), StorageError> {
+fn check_place(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
     let is_taken = directories.first().is_some_and(|place| engine.dropper.has_table_in(place));
     if !is_taken && !engine.dropper.is_under_way(table.id) {
-        let left_out = before.left_out_table(&table.keyspace, &table.name);
-        // the SSTables of a table that can be read again are its own
-        let has_own = left_out.is_some_and(|left_out| left_out.id == table.id);
-        return if has_own { Ok(()) } else { check_no_sstables(engine, table, directories) };
+        return check_no_sstables(engine, table, directories);
     }
     let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
     Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") })
@@ -268,7 +260,8 @@ fn check_place(
 /// Refuses a table that is new, if its place has no id in its name and has SSTables that lay there
 /// at the start: they may be of a table of that name, with another id, which was dropped before the
 /// process ended and whose files were not removed any more. Its rows would be those of the new
-/// table. SSTables that somebody has put there since are the new table's, as in Cassandra.
+/// table. SSTables that somebody has put there since are the new table's, as in Cassandra, and
+/// those of a table that was left out at the start are its own when it can be read again.
 fn check_no_sstables(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
     if layout::ignored_directories(&engine.options, table, directories).is_empty() {
         return Ok(());
