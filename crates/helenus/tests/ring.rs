@@ -184,8 +184,9 @@ impl Driver {
         body.extend(query.as_bytes());
         body.extend([0, 1, 0]); // ONE, no flags
         self.send(7, &body);
+        // a warning, that no partition key is given, comes before the rows
         let (opcode, body) = self.receive();
-        assert_eq!((opcode, &body[..4]), (8, &[0, 0, 0, 2][..]), "{}", String::from_utf8_lossy(&body));
+        assert_eq!(opcode, 8, "{}", String::from_utf8_lossy(&body));
         // the only value of the only row
         u64::from_be_bytes(*body.last_chunk().unwrap())
     }

@@ -370,9 +370,10 @@ fn dropped_left_out(engine: &Engine, before: &Schema, after: &Schema) -> Vec<Lef
     gone.map(files).collect()
 }
 
-/// The directories from which the files of a table that is left out go with its DROP. Where SSTables
-/// lie in one with its id, one without the id is not among them: a table lies in the latter alone
-/// where there is one, so that somebody has made it since, to load other files from it.
+/// The directories from which the files of a table that is left out go with its DROP. Where
+/// SSTables lie in one with its id, one without the id is not among them: a table lies in the
+/// latter alone where there is one, so that somebody has made it since, to load other files from
+/// it.
 fn places_of_left_out(engine: &Engine, names: (&str, &str), id: TableId) -> Vec<PathBuf> {
     let mut places = layout::directories_of_left_out(&engine.env, &engine.options, names, id);
     let end = format!("-{}", id.to_hex());

@@ -1,7 +1,7 @@
 //! The costs of a large ring: time and memory of a snapshot, the time of a plan, and the ranges
 //! that flow when a node comes or goes. `docs/scale.md` has the figures.
 //!
-//!     cargo run --release -p ring --example scale -- 1000 16
+//!     cargo run --release -p ring --example plans -- 1000 16
 //!
 //! The first argument is the number of nodes, the second their tokens. Nodes stand in two data
 //! centers with three racks each, and a keyspace has three copies in both.
