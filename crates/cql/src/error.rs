@@ -44,8 +44,7 @@ pub enum CqlError {
     },
     /// 1400.
     FunctionFailure { keyspace: String, function: String, argument_types: Vec<String>, message: String },
-    /// 1500. `why`, where it is not empty, stands behind Cassandra's words; there it is in the log
-    /// only.
+    /// 1500. A `why` stands behind Cassandra's words; there the log alone has it. May be empty.
     WriteFailure {
         consistency: Consistency,
         received: i32,
