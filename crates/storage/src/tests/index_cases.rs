@@ -153,9 +153,13 @@ impl Node {
 
     /// The clusterings of the rows that an index finds.
     fn find(&self, index: &str, value: Bytes) -> Result<Vec<i32>, ReadError> {
+        self.find_at(self.engine.env.clock.now_seconds(), index, value)
+    }
+
+    /// The clusterings of the rows that an index finds for a read of the time `now`, in seconds.
+    fn find_at(&self, now: u32, index: &str, value: Bytes) -> Result<Vec<i32>, ReadError> {
         let table = self.store().table();
         let search = IndexSearch { name: index.into(), operator: SearchOperator::Eq, value };
-        let now = self.engine.env.clock.now_seconds();
         let command = ReadCommand { indexes: vec![search], now, ..ReadCommand::whole(&table, PartitionRange::all()) };
         let mut stream = self.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
         let mut live = LiveRows::new(stream.as_mut(), table, now, TombstoneLimits::NONE);
@@ -281,6 +285,24 @@ fn a_ttl_ends_no_entry_of_a_row_that_lasts() {
         node.flush();
         node.assert_finds("by_c", int(1), &[1]);
     }
+}
+
+/// A client may give the time of its read, and that may be one to come. The rows that have expired
+/// by then are there until then, and their entries stay.
+#[test]
+fn a_read_of_a_time_to_come_takes_no_entry_away() {
+    let node = Node::with(&[index("by_c", "c")]);
+    node.set(1, 5, Some(3), Some(TTL));
+    let behind_its_end = node.engine.env.clock.now_seconds() + 2 * TTL;
+    for _ in 0..2 {
+        assert_eq!(node.find_at(behind_its_end, "by_c", int(1)).expect("the index is complete"), Vec::<i32>::new());
+        node.assert_finds("by_c", int(1), &[1]);
+        node.flush();
+    }
+    node.sim.advance(Duration::from_secs(2 * u64::from(TTL)));
+    node.assert_finds("by_c", int(1), &[]);
+    let removed = &node.store().view().indexes[0].state.stale_removed;
+    assert_eq!(removed.load(std::sync::atomic::Ordering::Relaxed), 1, "the entry is taken away in its time");
 }
 
 /// A compaction that does not have all of a row takes its entry in an index on a key column away
