@@ -23,6 +23,10 @@ use crate::{
     ColumnKind, ColumnMetadata, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams,
 };
 
+/// The name of the indexed clustering column among the clustering columns of a hidden table. A
+/// table that has it is never written to disk.
+const INDEXED_CLUSTERING: &str = "indexed_clustering";
+
 /// The part of its column that an index holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexPart {
@@ -119,7 +123,7 @@ impl IndexDefinition {
         if attached.is_some() && vectors.is_none() && !has_terms(column, part) {
             return None;
         }
-        let table = hidden_table(base, index, column, part, compatible, attached.is_some());
+        let table = hidden_table(base, index, column, part, compatible, attached);
         let name = Arc::from(index.name.as_str());
         let optimizes_recall =
             index.options.get(OPTIMIZE_FOR).is_some_and(|value| value.eq_ignore_ascii_case("RECALL"));
@@ -201,9 +205,25 @@ impl IndexDefinition {
         }
     }
 
+    /// The position of the clustering column that the places of entries leave out, because the term
+    /// is its value. None: the places have every clustering column.
+    pub fn omitted_clustering(&self) -> Option<usize> {
+        omitted_clustering(self.part, self.attached)
+    }
+
     /// Whether the index is on a key column, so that every row has an entry.
     pub fn is_of_key(&self) -> bool {
         matches!(self.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_))
+    }
+}
+
+/// As [`IndexDefinition::omitted_clustering`]. A SASI index may be on a clustering column and
+/// compare text in a form of its own: the term does not tell the value then, and several rows of a
+/// partition may have one term.
+fn omitted_clustering(part: IndexPart, attached: Option<TextForm>) -> Option<usize> {
+    match part {
+        IndexPart::Clustering(position) if attached.is_none_or(|form| form.is_plain()) => Some(position),
+        _ => None,
     }
 }
 
@@ -381,12 +401,12 @@ fn hidden_table(
     column: &ColumnMetadata,
     part: IndexPart,
     compatible: bool,
-    attached: bool,
+    attached: Option<TextForm>,
 ) -> TableMetadata {
     let (names, values) = cell_types(&column.ty);
     // a descending clustering column has ReversedType, and its values are in descending order here
     // as well; those of a storage-attached index ascend, so that `<` and `>` are ranges of terms
-    let own = match column.reversed && !attached {
+    let own = match column.reversed && attached.is_none() {
         true => CqlType::Custom(Arc::new(CustomType::Reversed(column.ty.clone()))),
         false => column.ty.clone(),
     };
@@ -416,8 +436,12 @@ fn hidden_table(
         position += 1;
     };
     if part != IndexPart::StaticCompact {
-        for own in base.clustering.iter().filter(|own| part != IndexPart::Clustering(own.position)) {
-            add(&own.name, own.ty.clone(), own.reversed);
+        let omitted = omitted_clustering(part, attached);
+        for own in base.clustering.iter().filter(|own| omitted != Some(own.position)) {
+            // the partition key of this table has the name of the indexed column
+            let is_indexed = part == IndexPart::Clustering(own.position);
+            let name: &str = if is_indexed { INDEXED_CLUSTERING } else { &own.name };
+            add(name, own.ty.clone(), own.reversed);
         }
     }
     if part == IndexPart::Values {

@@ -393,7 +393,7 @@ impl PartitionStream for SearchStream {
 pub(super) fn hit(definition: &IndexDefinition, width: usize, value: &DecoratedKey, row: &Row) -> Option<Hit> {
     let key = row.clustering.first()?.clone()?;
     let mut clustering: ClusteringValues = row.clustering.iter().skip(1).take(width).cloned().collect();
-    if let IndexPart::Clustering(position) = definition.part {
+    if let Some(position) = definition.omitted_clustering() {
         clustering.truncate(width.saturating_sub(1));
         clustering.insert(position.min(clustering.len()), Some(value.key.clone()));
     }

@@ -217,9 +217,9 @@ pub fn component(composite: &Bytes, position: usize) -> Option<Bytes> {
     None
 }
 
-/// The clustering of an entry: the base's key, its clustering without the indexed column, and for
-/// values of a collection the cell's path. Missing parts are null, such as the clustering for
-/// static columns.
+/// The clustering of an entry: the base's key, its clustering without the indexed column (unless
+/// the term is another form of its value), and for values of a collection the cell's path. Missing
+/// parts are null, such as the clustering for static columns.
 fn place(
     definition: &IndexDefinition,
     key: &Bytes,
@@ -230,11 +230,8 @@ fn place(
     let mut place = ClusteringValues::with_capacity(width);
     place.push(Some(key.clone()));
     if definition.part != IndexPart::StaticCompact {
-        let skipped = match definition.part {
-            IndexPart::Clustering(position) => Some(position),
-            _ => None,
-        };
-        let rest = clustering.iter().enumerate().filter(|(position, _)| Some(*position) != skipped);
+        let omitted = definition.omitted_clustering();
+        let rest = clustering.iter().enumerate().filter(|(position, _)| Some(*position) != omitted);
         place.extend(rest.map(|(_, value)| value.clone()));
     }
     if definition.part == IndexPart::Values && place.len() + 1 == width {
