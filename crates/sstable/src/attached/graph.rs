@@ -453,21 +453,32 @@ impl VectorGraph {
     }
 
     /// The rows whose vectors are nearest to one in its form ([`Similarity::form`]): about `wanted`
-    /// of each segment, or all. `effort`: how many times as many vectors as usual are compared.
+    /// of each segment, or all. Where many rows have one vector no more of them are given: the rest
+    /// counts as not found. `effort`: how many times as many vectors as usual are compared.
     pub fn search(&self, vector: &[f32], wanted: usize, effort: usize, mode: ReadMode) -> Result<Near, ReadError> {
         let mut near = Near::default();
         for segment in &self.segments {
             let mut walk = Walk::new(self, segment, vector, mode);
             let nodes = walk.nearest(wanted, effort)?;
             if (nodes.len() as u64) < segment.head.nodes {
-                let last = nodes.last().map_or(f32::INFINITY, |last| last.rank);
-                near.below = Some(near.below.map_or(last, |below: f32| below.max(last)));
+                near.keep_back(nodes.last().map_or(f32::INFINITY, |last| last.rank));
             }
+            let most = near.rows.len().saturating_add(wanted.max(nodes.len()));
             for node in nodes {
-                walk.add_rows(node, &mut near.rows)?;
+                if !walk.add_rows(node, most, &mut near.rows)? {
+                    near.keep_back(node.rank);
+                    break;
+                }
             }
         }
         Ok(near)
+    }
+}
+
+impl Near {
+    /// Notes that a row of this rank is not among those that were found.
+    fn keep_back(&mut self, rank: f32) {
+        self.below = Some(self.below.map_or(rank, |below| below.max(rank)));
     }
 }
 
@@ -533,8 +544,9 @@ impl<'g> Walk<'g> {
         read().map_err(|error| self.graph.blocks.error(error))
     }
 
-    /// Adds the rows that have the vector of a node.
-    fn add_rows(&self, found: Ranked, out: &mut Vec<NearRow>) -> Result<(), ReadError> {
+    /// Adds the rows that have the vector of a node, until `out` has `most` rows. False: some of
+    /// them were left out.
+    fn add_rows(&self, found: Ranked, most: usize, out: &mut Vec<NearRow>) -> Result<bool, ReadError> {
         let error = |error: IndexError| self.graph.blocks.error(error);
         let record = self.node(found.node)?;
         let mut cursor = Cursor::new(&record);
@@ -545,6 +557,9 @@ impl<'g> Walk<'g> {
             return Err(error(damaged("rows of a node that are not there").into()));
         }
         for at in u64::from(first)..end {
+            if out.len() >= most {
+                return Ok(false);
+            }
             let row = self.segment.rows.get(&self.graph.blocks, at, self.mode)?;
             let row = Cursor::new(&row).u32().map_err(|cause| error(cause.into()))?;
             if row >= self.graph.rows {
@@ -552,7 +567,7 @@ impl<'g> Walk<'g> {
             }
             out.push(NearRow { rank: found.rank, row });
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Building {
     /// Of each node the neighbours in its layers, from the lowest up.
     neighbours: Vec<Vec<Vec<u32>>>,
     rows: Vec<Vec<u32>>,
+    /// Number of rows of all nodes.
+    row_count: usize,
     /// Nodes by a hash of their vector; of two with one hash, the first.
     known: HashMap<i64, u32>,
     entry: u32,
@@ -46,6 +48,7 @@ impl Building {
             vectors: Vec::new(),
             neighbours: Vec::new(),
             rows: Vec::new(),
+            row_count: 0,
             known: HashMap::new(),
             entry: 0,
             met: Vec::new(),
@@ -69,7 +72,7 @@ impl Building {
 
     /// Bytes of memory, about.
     pub fn size(&self) -> usize {
-        self.vectors.len() * 4 + self.neighbours.len() * NODE_SIZE
+        (self.vectors.len() + self.row_count) * 4 + self.neighbours.len() * NODE_SIZE
     }
 
     pub fn entry(&self) -> u32 {
@@ -106,6 +109,7 @@ impl Building {
     pub fn add(&mut self, vector: &[f32], row: u32) {
         let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
         let hash = stdx::murmur3(&bytes).0;
+        self.row_count += 1;
         if let Some(known) = self.known.get(&hash).copied()
             && self.vector(known) == vector
             && let Some(rows) = self.rows.get_mut(known as usize)

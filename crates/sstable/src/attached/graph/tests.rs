@@ -102,6 +102,25 @@ fn equal_vectors_keep_their_rows() {
     assert_eq!(nearest, (0..300).filter(|row| row % 3 == 1).collect::<Vec<_>>());
 }
 
+/// A thousand rows have one vector: a search gives no more of them than it is asked for, and says
+/// which rank the others have.
+#[test]
+fn rows_of_one_vector_are_given_as_far_as_wanted() {
+    let vector = |row: u32| if row < 1000 { vec![1.0, 1.0] } else { vec![row as f32, 1.0] };
+    let vectors: Vec<Vec<f32>> = (0..1200).map(vector).collect();
+    let graph = VectorGraph::over(written(&vectors, Similarity::Euclidean, 1 << 30)).unwrap();
+    for (wanted, most) in [(10, 10), (100, 201), (999, 999)] {
+        let near = graph.search(&[1.0, 1.0], wanted, 1, ReadMode::Background).unwrap();
+        assert_eq!((near.rows.len(), near.below), (most, Some(0.0)), "{wanted}");
+        assert!(near.rows.iter().all(|one| one.rank == 0.0 && one.row < 1000), "{wanted}");
+    }
+    let near = graph.search(&[1.0, 1.0], usize::MAX, 1, ReadMode::Background).unwrap();
+    assert_eq!((near.rows.len(), near.below), (1200, None));
+    // the numbers of such rows count for the memory of a segment, too
+    let graph = VectorGraph::over(written(&vectors[..1000], Similarity::Euclidean, 1 << 10)).unwrap();
+    assert!(graph.segments.len() > 1);
+}
+
 #[test]
 fn vectors_without_a_rank_are_left_out() {
     let vectors = vec![vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![1.0, 2.0]];
