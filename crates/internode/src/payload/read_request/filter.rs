@@ -104,15 +104,19 @@ pub(super) fn search(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -
 
 /// All searches that a replica makes for the conditions of a request in which an index is named: of
 /// a storage-attached index also those in the other attached indexes of the table, as Cassandra's
-/// replicas do.
+/// replicas do. Where indexes of two classes answer the conditions on a column, those of the named
+/// one do: the others may compare text in a form that fewer rows meet.
 pub(super) fn searches(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -> Vec<IndexSearch> {
     let Some(first) = search(table, id, filter) else { return Vec::new() };
     let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
     let (attached, _): (Vec<_>, Vec<_>) = definitions.partition(IndexDefinition::is_attached);
-    if !attached.iter().any(|definition| definition.name == first.name) {
-        return vec![first];
-    }
-    attached.iter().flat_map(|definition| searches_in(definition, filter).collect::<Vec<_>>()).collect()
+    let Some(named) = attached.iter().find(|definition| definition.name == first.name) else { return vec![first] };
+    let is_rival = |own: &IndexDefinition, other: &IndexDefinition| {
+        let of_named = other.class() == named.class() && own.class() != named.class();
+        of_named && other.column.id == own.column.id && searches_in(other, filter).next().is_some()
+    };
+    let chosen = attached.iter().filter(|own| !attached.iter().any(|other| is_rival(own, other)));
+    chosen.flat_map(|definition| searches_in(definition, filter).collect::<Vec<_>>()).collect()
 }
 
 /// The searches in one index.
@@ -285,6 +289,29 @@ mod tests {
         let columns: Vec<&str> = relaxed.expressions.iter().filter_map(column).collect();
         let searched = table.indexes.keys().find(|name| id_of(name) == id)?;
         Some(format!("{} {searched}", columns.join(" ")))
+    }
+
+    /// Of the two classes the named one answers for a column that has indexes of both. The index
+    /// without case gives rows that the other one does not have.
+    #[test]
+    fn indexes_of_one_class_answer_the_conditions_on_a_column() {
+        let mut table = table();
+        let of_sasi = [("class_name", schema::index::sasi::CLASS), ("target", "b")];
+        let options = of_sasi.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let name = "sasi_b".to_owned();
+        table.indexes.insert(name.clone(), IndexMetadata { name, kind: IndexKind::Custom, options });
+        let expression = |name: &str| {
+            let column = table.column_by_name(name).expect("a column").id;
+            Expression::Simple { column, operator: Operator::Eq, value: Bytes::from_static(&[0; 4]) }
+        };
+        let filter = RowFilter { expressions: ["a", "b"].map(expression).into(), needs_reconciliation: false };
+        let searched = |index: &str| {
+            let searches = searches(&table, &id_of(index), &filter);
+            searches.iter().map(|search| search.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(searched("sasi_b"), ["by_a", "sasi_b"]);
+        assert_eq!(searched("by_b"), ["by_a", "by_b"]);
+        assert_eq!(searched("by_a"), ["by_a", "by_b"]);
     }
 
     #[test]
