@@ -124,14 +124,19 @@ impl Attachments {
         self.open().keys = Some(keys);
     }
 
-    /// Puts the terms of an index in place.
+    /// Puts the terms of an index in place of what was open for the index: no search finds none in
+    /// between.
     pub fn put_terms(&self, index: &str, terms: Arc<TermIndex>) {
-        self.open().terms.insert(index.to_owned(), terms);
+        let mut open = self.open();
+        open.graphs.remove(index);
+        open.terms.insert(index.to_owned(), terms);
     }
 
-    /// Puts the vectors of an index in place.
+    /// Puts the vectors of an index in place of what was open for the index.
     pub fn put_graph(&self, index: &str, graph: Arc<VectorGraph>) {
-        self.open().graphs.insert(index.to_owned(), graph);
+        let mut open = self.open();
+        open.terms.remove(index);
+        open.graphs.insert(index.to_owned(), graph);
     }
 
     /// Forgets the terms or vectors of an index; who reads them still does.

@@ -445,6 +445,20 @@ fn components_that_fail_leave_no_files() {
     node.assert_finds("by_v", int(3), &[1]);
 }
 
+/// While an index is made again its former components answer, until the new ones are open.
+#[test]
+fn an_index_that_is_made_again_answers_all_the_time() {
+    let node = Node::with(&[attached_index("by_v", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    let rebuild = || node.engine.index_builder.rebuild(&node.engine, &node.store(), "by_v").expect("a sound disk");
+    node.sim.disk().inject(Fault::next(Op::Open, "+Terms.db"));
+    assert!(node.sim.block_on(rebuild()).is_err(), "the new component cannot be opened");
+    node.assert_finds("by_v", int(3), &[1]);
+    node.sim.block_on(rebuild()).expect("a sound disk");
+    node.assert_finds("by_v", int(3), &[1]);
+}
+
 /// A directory of which the disk cannot say whether it is there is not taken for an empty table.
 #[test]
 fn a_table_that_cannot_be_looked_at_is_not_empty() {

@@ -241,8 +241,8 @@ impl ComponentsBuilder {
         unfinished.rename(&paths)?;
         let directory = &descriptor.directory;
         env.disk.sync_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+        // of an index that is made again the former component stays open until then: queries go on
         for definition in definitions {
-            sstable.attached().forget(&definition.name);
             open_one(&env, cache, &sstable, &definition).map_err(|why| StorageError::Refused {
                 why: format!("an index component of {} that was just made: {why}", descriptor.prefix()),
             })?;
