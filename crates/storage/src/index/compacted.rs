@@ -45,9 +45,8 @@ impl ShadowedEntries {
         }
         let left = merged.map(|row| entries::cells(definition, row)).unwrap_or_default();
         for cell in entries::cells(definition, version) {
-            let stays = left
-                .iter()
-                .any(|other| other.path == cell.path && other.value == cell.value && other.timestamp == cell.timestamp);
+            let stays =
+                left.iter().any(|other| other.path == cell.path && entries::have_one_entry(definition, other, cell));
             if !stays {
                 entries::of_shadowed(definition, &key.key, version, cell, now, &mut self.found);
             }

@@ -71,11 +71,20 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     }
     for cell in before {
         let now_there = after.iter().find(|other| other.path == cell.path);
-        let is_replaced = now_there.is_none_or(|other| other.value != cell.value || other.timestamp != cell.timestamp);
+        let is_replaced = now_there.is_none_or(|other| !have_one_entry(definition, other, cell));
         if cell.is_live(now) && is_replaced {
             take_away(definition, change.key, clustering, cell, now, out);
         }
     }
+}
+
+/// Whether two cells of a row with the same path, or without one, have the same entry, written at
+/// the same time. An index on the keys of a map does not have their values: two values that were
+/// written under a key at the same time have one entry, which is not to be deleted with the value
+/// that lost.
+pub fn have_one_entry(definition: &IndexDefinition, a: &Cell, b: &Cell) -> bool {
+    let have_one_term = definition.part == IndexPart::Keys || a.value == b.value;
+    have_one_term && a.timestamp == b.timestamp && a.is_tombstone() == b.is_tombstone()
 }
 
 /// The deletion of the entry of a cell, for a caller that finds the cell shadowed.

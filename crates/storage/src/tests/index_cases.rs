@@ -327,6 +327,39 @@ fn a_read_of_a_time_to_come_takes_no_entry_away() {
     assert_eq!(removed.load(std::sync::atomic::Ordering::Relaxed), 1, "the entry is taken away in its time");
 }
 
+/// Two values are written under one key of a map at the same time: the key has its entry, whichever
+/// of them is left.
+#[test]
+fn a_key_of_a_map_keeps_its_entry_when_values_of_one_time_meet() {
+    for is_flushed in [false, true] {
+        let node = Node::empty();
+        let before = table(&[]);
+        let mut specs = before.specs();
+        let ty = CqlType::Map { key: Arc::new(CqlType::Int), value: Arc::new(CqlType::Int), frozen: false };
+        specs.push(ColumnSpec { name: "m".into(), kind: ColumnKind::Regular, position: 0, ty, reversed: false });
+        let (kind, flags, params) = (before.kind, before.flags, before.params.clone());
+        let mut table = TableMetadata::new(ID, "ix", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        table.indexes.insert("by_key".to_owned(), index("by_key", "keys(m)"));
+        node.put(table);
+        for value in [3, 4] {
+            node.apply(|update, _| {
+                let table = Arc::clone(&update.table);
+                let column = table.column_by_name("m").expect("there").id;
+                let mut row = row(1);
+                row.add_complex_cell(&table, Cell::live(column, 5, int(value)).at(int(7)));
+                update.add_row(row);
+            });
+            if is_flushed {
+                node.flush();
+            }
+        }
+        if is_flushed {
+            node.compact_from(0);
+        }
+        node.assert_finds("by_key", int(7), &[1]);
+    }
+}
+
 /// A compaction that does not have all of a row takes its entry in an index on a key column away
 /// only where the row is deleted.
 #[test]
