@@ -14,7 +14,7 @@ use rows::merge::RowObserver;
 use types::DecoratedKey;
 
 use crate::table::TableStore;
-use crate::table::entries::{self, Entry};
+use crate::table::entries::{self, CellsByPath, Entry};
 use crate::table::indexes::IndexStore;
 
 /// An observer of a merge of the base's SSTables, which removes entries of shadowed values.
@@ -43,10 +43,9 @@ impl ShadowedEntries {
             self.found.extend(entry.filter(is_covered));
             return;
         }
-        let left = merged.map(|row| entries::cells(definition, row)).unwrap_or_default();
+        let left = CellsByPath::of(merged.map(|row| entries::cells(definition, row)).unwrap_or_default());
         for cell in entries::cells(definition, version) {
-            let stays =
-                left.iter().any(|other| other.path == cell.path && entries::have_one_entry(definition, other, cell));
+            let stays = left.like(cell).is_some_and(|other| entries::have_one_entry(definition, other, cell));
             if !stays {
                 entries::of_shadowed(definition, &key.key, version, cell, now, &mut self.found);
             }

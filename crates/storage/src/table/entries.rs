@@ -9,6 +9,8 @@
 //! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
 //! `index.SecondaryIndexManager.WriteTimeTransaction`.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Row};
 use schema::index::definition::{IndexDefinition, IndexPart};
@@ -17,6 +19,9 @@ use types::DecoratedKey;
 /// Bytes of the longest value that has an entry: a longer one could not be a partition key. Writes
 /// of such values are refused before.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize - 1;
+
+/// Cells of a collection up to which they are looked through for a path.
+const FEW_CELLS: usize = 16;
 
 /// A row of an index's hidden table: an entry or the deletion of one.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,8 +65,9 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     let clustering = &change.after.clustering;
     let (before, after) = (change.before.map(|row| cells(definition, row)), cells(definition, change.after));
     let before = before.unwrap_or_default();
+    let by_path = CellsByPath::of(before);
     for cell in after {
-        if cell.is_live(now) && !before.contains(cell) {
+        if cell.is_live(now) && by_path.like(cell) != Some(cell) {
             add(definition, change.key, clustering, cell, out);
         }
     }
@@ -69,11 +75,40 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
         // another cell of the row may have the same entry; the row that is read tells
         return;
     }
+    let by_path = CellsByPath::of(after);
     for cell in before {
-        let now_there = after.iter().find(|other| other.path == cell.path);
+        let now_there = by_path.like(cell);
         let is_replaced = now_there.is_none_or(|other| !have_one_entry(definition, other, cell));
         if cell.is_live(now) && is_replaced {
             take_away(definition, change.key, clustering, cell, now, out);
+        }
+    }
+}
+
+/// The cells of a column in one row, to be found by their paths. A writer looks for each cell of a
+/// collection inside the door of its shard: if it passed all cells for each of them, a write to a
+/// collection of 60,000 elements would hold up the other writers of the shard for seconds.
+pub enum CellsByPath<'c> {
+    /// At most [`FEW_CELLS`].
+    Few(&'c [Cell]),
+    /// More.
+    Many(HashMap<Option<&'c [u8]>, &'c Cell>),
+}
+
+impl<'c> CellsByPath<'c> {
+    /// The cells, of which no two have the same path.
+    pub fn of(cells: &'c [Cell]) -> Self {
+        match cells.len() <= FEW_CELLS {
+            true => Self::Few(cells),
+            false => Self::Many(cells.iter().map(|cell| (cell.path.as_deref(), cell)).collect()),
+        }
+    }
+
+    /// The cell with the path of another one, which is of another version of the row.
+    pub fn like(&self, other: &Cell) -> Option<&'c Cell> {
+        match self {
+            Self::Few(cells) => cells.iter().find(|cell| cell.path == other.path),
+            Self::Many(cells) => cells.get(&other.path.as_deref()).copied(),
         }
     }
 }
@@ -252,7 +287,51 @@ fn place(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use schema::table::ColumnSpec;
+    use schema::{ColumnKind, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+    use types::CqlType;
+
     use super::*;
+
+    /// A write to a set of many elements gives entries for what it changes, in a time that grows with
+    /// the number of elements and not with its square: this test would not end soon.
+    #[test]
+    fn a_large_set_has_entries_for_its_changes_alone() {
+        const ELEMENTS: i32 = 60_000;
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+        let set = CqlType::Set { element: Arc::new(CqlType::Int), frozen: false };
+        let specs = vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("w", ColumnKind::Regular, set)];
+        let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+        let table = TableMetadata::new(TableId([1; 16]), "ks", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        let options = BTreeMap::from([("target".to_owned(), "w".to_owned())]);
+        let index = IndexMetadata { name: "by_w".to_owned(), kind: IndexKind::Composites, options };
+        let definition = IndexDefinition::of(&table, &index, false).expect("an index that is kept up");
+        let int = |value: i32| Bytes::copy_from_slice(&value.to_be_bytes());
+        let row = |timestamp: i64| {
+            let mut row = Row::new(ClusteringValues::new());
+            for element in 0..ELEMENTS {
+                let cell = Cell::live(definition.column.id, timestamp, Bytes::new()).at(int(element));
+                row.add_complex_cell(&table, cell);
+            }
+            row
+        };
+        let key = int(1);
+        let changed = |before: &Row, after: &Row| {
+            let mut out = Vec::new();
+            let change = Change { key: &key, before: Some(before), after, is_static: false };
+            of_change(&definition, &change, 1, &mut out);
+            out
+        };
+        let before = row(5);
+        let mut longer = before.clone();
+        longer.add_complex_cell(&table, Cell::live(definition.column.id, 6, Bytes::new()).at(int(ELEMENTS)));
+        let of_one = changed(&before, &longer);
+        assert_eq!(of_one.iter().map(|entry| entry.key.key.clone()).collect::<Vec<_>>(), [int(ELEMENTS)]);
+        assert_eq!(changed(&before, &row(7)).len(), 2 * ELEMENTS as usize, "each is added and taken away");
+    }
 
     #[test]
     fn composites_and_their_components() {
