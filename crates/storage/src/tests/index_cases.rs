@@ -492,6 +492,33 @@ fn an_index_that_is_made_again_answers_all_the_time() {
     node.assert_finds("by_v", int(3), &[1]);
 }
 
+/// A worker has other requests to serve: a search that passes many entries in memory goes on in the
+/// background, also where none of them is in the partition that it wants.
+#[test]
+fn a_search_among_many_entries_in_memory_leaves_its_worker() {
+    const ROWS: i32 = 1_200;
+    let node = Node::with(&[attached_index("by_v", "v")]);
+    node.apply(|update, _| {
+        let column = update.table.column_by_name("v").expect("there").id;
+        for c in 0..ROWS {
+            let mut row = row(c);
+            row.add_cell(Cell::live(column, 5, int(c)));
+            update.add_row(row);
+        }
+    });
+    let read = |mode: ReadMode, operator: SearchOperator, value: i32| {
+        let table = node.store().table();
+        let search = IndexSearch { name: "by_v".into(), operator, value: int(value) };
+        let range = PartitionRange::Key(DecoratedKey::new(int(2)));
+        let now = node.engine.env.clock.now_seconds();
+        let command = ReadCommand { indexes: vec![search], now, ..ReadCommand::whole(&table, range) };
+        node.engine.read(&command, &ReadContext::new(mode)).map(drop)
+    };
+    assert!(matches!(read(ReadMode::Inline, SearchOperator::Eq, 3), Ok(())));
+    assert!(matches!(read(ReadMode::Inline, SearchOperator::Lt, ROWS), Err(ReadError::WouldBlock)));
+    assert!(matches!(read(ReadMode::Background, SearchOperator::Lt, ROWS), Ok(())));
+}
+
 /// A directory of which the disk cannot say whether it is there is not taken for an empty table.
 #[test]
 fn a_table_that_cannot_be_looked_at_is_not_empty() {

@@ -23,6 +23,11 @@ use crate::index::search::hit;
 use crate::table::entries;
 use crate::table::indexes::IndexStore;
 
+/// Most terms and entries in memory that an inline read passes. Beyond them it goes on in the
+/// background: other requests wait for its worker. A read there asks as often whether its time is
+/// over.
+const INLINE_ENTRIES_MAX: u64 = 1_000;
+
 /// A condition that an index answers: the terms of one index that are wanted.
 #[derive(Clone)]
 pub struct Wanted {
@@ -179,7 +184,7 @@ fn memory(
 }
 
 /// Gives the value and the place of each entry in memory that has a wanted term, until `give` wants
-/// no more.
+/// no more. Entries of other terms, and those out of the range of the command, are passed.
 pub fn entries_in_memory(
     wanted: &Wanted,
     table: &TableMetadata,
@@ -207,7 +212,17 @@ pub fn entries_in_memory(
     };
     let mut stream = crate::read::read(&wanted.index.store, &hidden, context)?;
     let width = table.clustering.len();
+    let mut passed: u64 = 0;
+    let mut pass = || {
+        passed += 1;
+        match (passed.is_multiple_of(INLINE_ENTRIES_MAX), context.mode) {
+            (true, ReadMode::Inline) => Err(ReadError::WouldBlock),
+            (true, ReadMode::Background) if context.is_over() => Err(ReadError::TimedOut),
+            _ => Ok(()),
+        }
+    };
     while let Some(head) = stream.next_partition()? {
+        pass()?;
         let term = local(&head.key);
         if wanted.range.is_behind(&term) {
             break;
@@ -216,6 +231,7 @@ pub fn entries_in_memory(
             continue;
         }
         while let Some(unfiltered) = stream.next_unfiltered()? {
+            pass()?;
             let Unfiltered::Row(row) = unfiltered else { continue };
             if !row.liveness.is_live(command.now) {
                 continue;
