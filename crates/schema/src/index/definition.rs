@@ -205,8 +205,8 @@ impl IndexDefinition {
         }
     }
 
-    /// The position of the clustering column that the places of entries leave out, because the term
-    /// is its value. None: the places have every clustering column.
+    /// The position of the clustering column that the places of entries leave out, because the
+    /// term is its value. None: the places have every clustering column.
     pub fn omitted_clustering(&self) -> Option<usize> {
         omitted_clustering(self.part, self.attached)
     }

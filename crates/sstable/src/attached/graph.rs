@@ -453,8 +453,8 @@ impl VectorGraph {
     }
 
     /// The rows whose vectors are nearest to one in its form ([`Similarity::form`]): about `wanted`
-    /// of each segment, or all. Where many rows have one vector no more of them are given: the rest
-    /// counts as not found. `effort`: how many times as many vectors as usual are compared.
+    /// of each segment, or all. Where many rows have one vector no more of them are given: the
+    /// rest counts as not found. `effort`: how many times as many vectors as usual are compared.
     pub fn search(&self, vector: &[f32], wanted: usize, effort: usize, mode: ReadMode) -> Result<Near, ReadError> {
         let mut near = Near::default();
         for segment in &self.segments {

@@ -8,8 +8,8 @@
 //!    smaller); the base's rows of a batch are read by name.
 //! 3. An entry whose row is not there, or has another value by now, is stale: it is passed over,
 //!    and removed at its own timestamp, so that an entry written since stays. None is removed
-//!    while SSTables arrive whose entries are there before their rows, nor by a read of a time that
-//!    this node's clock has not reached. For a static column the rows are those of the whole
+//!    while SSTables arrive whose entries are there before their rows, nor by a read of a time
+//!    that this node's clock has not reached. For a static column the rows are those of the whole
 //!    partition.
 //!
 //! The view of the hidden table is loaded before that of the base is, for each batch: a writer
@@ -103,8 +103,8 @@ pub fn search(
     let (index, search) = selected(base, command)?;
     // an entry whose row is not there may be of an SSTable that is left out
     let removes = removes && base.left_out().is_empty();
-    // a read may be of a time to come (the client gave the time, or another node's clock is ahead):
-    // a row whose TTL ends until then looks stale, and has to be found until then
+    // a read may be of a time to come (the client gave the time, or another node's clock is
+    // ahead): a row whose TTL ends until then looks stale, and has to be found until then
     let removes = removes && command.now <= base.env.clock.now_seconds();
     context.trace(|| format!("Executing read on {} using index {}", base.name(), index.name()));
     let stream = SearchStream::open(base, &index, search, command, context, removes, observation)?;

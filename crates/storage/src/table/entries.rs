@@ -296,8 +296,8 @@ mod tests {
 
     use super::*;
 
-    /// A write to a set of many elements gives entries for what it changes, in a time that grows with
-    /// the number of elements and not with its square: this test would not end soon.
+    /// A write to a set of many elements gives entries for what it changes, in a time that grows
+    /// with the number of elements and not with its square: else this test would not end soon.
     #[test]
     fn a_large_set_has_entries_for_its_changes_alone() {
         const ELEMENTS: i32 = 60_000;

@@ -327,8 +327,8 @@ fn a_read_of_a_time_to_come_takes_no_entry_away() {
     assert_eq!(removed.load(std::sync::atomic::Ordering::Relaxed), 1, "the entry is taken away in its time");
 }
 
-/// Two values are written under one key of a map at the same time: the key has its entry, whichever
-/// of them is left.
+/// Two values are written under one key of a map at the same time: the key has its entry,
+/// whichever of them is left.
 #[test]
 fn a_key_of_a_map_keeps_its_entry_when_values_of_one_time_meet() {
     for is_flushed in [false, true] {
@@ -492,8 +492,8 @@ fn an_index_that_is_made_again_answers_all_the_time() {
     node.assert_finds("by_v", int(3), &[1]);
 }
 
-/// A worker has other requests to serve: a search that passes many entries in memory goes on in the
-/// background, also where none of them is in the partition that it wants.
+/// A worker has other requests to serve: a search that passes many entries in memory goes on in
+/// the background, also where none of them is in the partition that it wants.
 #[test]
 fn a_search_among_many_entries_in_memory_leaves_its_worker() {
     const ROWS: i32 = 1_200;
