@@ -43,8 +43,10 @@ impl ShadowedEntries {
             self.found.extend(entry.filter(is_covered));
             return;
         }
-        let left = CellsByPath::of(merged.map(|row| entries::cells(definition, row)).unwrap_or_default());
-        for cell in entries::cells(definition, version) {
+        let left = merged.map(|row| entries::cells(definition, row)).unwrap_or_default();
+        let (cells, left) = entries::differing(entries::cells(definition, version), left);
+        let left = CellsByPath::of(left);
+        for cell in cells {
             let stays = left.like(cell).is_some_and(|other| entries::have_one_entry(definition, other, cell));
             if !stays {
                 entries::of_shadowed(definition, &key.key, version, cell, now, &mut self.found);

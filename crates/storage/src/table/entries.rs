@@ -9,7 +9,7 @@
 //! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
 //! `index.SecondaryIndexManager.WriteTimeTransaction`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Row};
@@ -20,7 +20,7 @@ use types::DecoratedKey;
 /// of such values are refused before.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize - 1;
 
-/// Cells of a collection up to which they are looked through for a path.
+/// Number of cells of a collection up to which they are looked through for a path.
 const FEW_CELLS: usize = 16;
 
 /// A row of an index's hidden table: an entry or the deletion of one.
@@ -63,8 +63,8 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
         return;
     }
     let clustering = &change.after.clustering;
-    let (before, after) = (change.before.map(|row| cells(definition, row)), cells(definition, change.after));
-    let before = before.unwrap_or_default();
+    let before = change.before.map(|row| cells(definition, row)).unwrap_or_default();
+    let (before, after) = differing(before, cells(definition, change.after));
     let by_path = CellsByPath::of(before);
     for cell in after {
         if cell.is_live(now) && by_path.like(cell) != Some(cell) {
@@ -85,14 +85,26 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     }
 }
 
+/// The cells of a column in two versions of a row, without those that both begin with and those
+/// that both end with. A write to a few elements of a large collection changes no others, and looks
+/// for none of these.
+pub fn differing<'c>(a: &'c [Cell], b: &'c [Cell]) -> (&'c [Cell], &'c [Cell]) {
+    let first = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (a.get(first..).unwrap_or_default(), b.get(first..).unwrap_or_default());
+    let last = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    (a.get(..a.len() - last).unwrap_or_default(), b.get(..b.len() - last).unwrap_or_default())
+}
+
 /// The cells of a column in one row, to be found by their paths. A writer looks for each cell of a
 /// collection inside the door of its shard: if it passed all cells for each of them, a write to a
-/// collection of 60,000 elements would hold up the other writers of the shard for seconds.
+/// collection of 60,000 elements would hold up the other writers of the shard for seconds. The map
+/// is by the bytes of paths, so that it does not matter in which order the cells stand: those of a
+/// damaged file may not ascend.
 pub enum CellsByPath<'c> {
     /// At most [`FEW_CELLS`].
     Few(&'c [Cell]),
     /// More.
-    Many(HashMap<Option<&'c [u8]>, &'c Cell>),
+    Many(BTreeMap<Option<&'c [u8]>, &'c Cell>),
 }
 
 impl<'c> CellsByPath<'c> {
@@ -326,10 +338,20 @@ mod tests {
             out
         };
         let before = row(5);
-        let mut longer = before.clone();
-        longer.add_complex_cell(&table, Cell::live(definition.column.id, 6, Bytes::new()).at(int(ELEMENTS)));
-        let of_one = changed(&before, &longer);
-        assert_eq!(of_one.iter().map(|entry| entry.key.key.clone()).collect::<Vec<_>>(), [int(ELEMENTS)]);
+        let with = |element: i32, timestamp: i64| {
+            let mut after = before.clone();
+            let cell = Cell::live(definition.column.id, timestamp, Bytes::new()).at(int(element));
+            after.add_complex_cell(&table, cell);
+            changed(&before, &after).into_iter().map(|entry| (entry.key.key, entry.row)).collect::<Vec<_>>()
+        };
+        let place: ClusteringValues = [Some(key.clone())].into_iter().collect();
+        let added = |at: i64| Row { liveness: Liveness::new(at), ..Row::new(place.clone()) };
+        let taken = |at: i64| Row { deletion: DeletionTime::new(at, 1), ..Row::new(place.clone()) };
+        assert_eq!(with(ELEMENTS, 6), [(int(ELEMENTS), added(6))], "behind all others");
+        for element in [0, ELEMENTS / 2, ELEMENTS - 1] {
+            assert_eq!(with(element, 6), [(int(element), added(6)), (int(element), taken(5))]);
+        }
+        assert!(with(7, 4).is_empty(), "an older write changes nothing");
         assert_eq!(changed(&before, &row(7)).len(), 2 * ELEMENTS as usize, "each is added and taken away");
     }
 
