@@ -34,7 +34,7 @@ mod write;
 use std::sync::Arc;
 
 use cluster::replica::read::Open;
-use rows::{PartitionStream, ReadCommand};
+use rows::{PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 
 use crate::services::Services;
@@ -54,6 +54,9 @@ struct VirtualTable {
     rows: MakeRows,
     /// Whether partitions stand in the reversed order of their keys.
     newest_first: bool,
+    /// Whether `rows` waits for the disk. Such rows are not made on a worker, whose clients would
+    /// wait as well.
+    reads_disk: bool,
     /// The changes that the table takes; None: the table is read only.
     mutable: Option<Mutable>,
 }
@@ -68,7 +71,7 @@ struct Mutable {
 
 impl VirtualTable {
     const fn of_views(name: &'static str, rows: MakeRows) -> Self {
-        Self { keyspace: "system_views", name, rows, newest_first: false, mutable: None }
+        Self { keyspace: "system_views", name, rows, newest_first: false, reads_disk: false, mutable: None }
     }
 }
 
@@ -105,9 +108,10 @@ fn find(table: &TableMetadata) -> Option<&'static VirtualTable> {
 /// Opens reads of virtual tables.
 pub fn opener(services: &Arc<Services>) -> Arc<Open> {
     let services = Arc::clone(services);
-    Arc::new(move |command: &ReadCommand, _| {
+    Arc::new(move |command: &ReadCommand, context: &ReadContext| {
         let now = services.node.env.clock.now_micros();
         let (rows, newest_first) = match find(&command.table) {
+            Some(table) if table.reads_disk && context.mode == ReadMode::Inline => return Err(ReadError::WouldBlock),
             Some(table) => ((table.rows)(&services), table.newest_first),
             None => (Vec::new(), false),
         };

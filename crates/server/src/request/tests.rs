@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use admin::http::Console;
-use cluster::Timeouts;
+use cluster::{Timeouts, operations};
 use cql::auth::RolesOf;
 use env::sim::{DATA, Sim};
 
@@ -210,6 +210,26 @@ fn a_batch_with_a_condition_is_counted() {
     match machine.query(completed, false) {
         Response::Rows(rows) => assert_eq!(rows.body.to_vec(), [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]),
         other => panic!("{other:?}"),
+    }
+}
+
+/// The directories of snapshots are read in the background: the worker serves others meanwhile.
+#[test]
+fn the_snapshots_are_not_looked_for_on_a_worker() {
+    let machine = Machine::new();
+    let node = &machine.services.node;
+    let stores = [operations::tables::named(node, "system_auth", "roles").expect("a built-in table")];
+    machine.sim.block_on(operations::snapshots::take(node, "monday", &stores, true)).expect("taken");
+    let envelope = Machine::envelope(query("SELECT * FROM system_views.snapshots"), false);
+    let received = machine.sim.env().now();
+    let mut answer = pin!(Rc::clone(&machine.handler).handle(Rc::clone(&machine.client), envelope, received));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(answer.as_mut().poll(&mut context).is_pending(), "the worker does not wait for the disk");
+    match machine.sim.block_on(answer) {
+        Handled::Answered(ResponseEnvelope { response: Response::Rows(rows), .. }) => {
+            assert!(shows(&rows.body, "monday") && shows(&rows.body, "roles"));
+        }
+        _ => panic!("rows are the answer"),
     }
 }
 

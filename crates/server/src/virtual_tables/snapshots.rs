@@ -1,5 +1,6 @@
 //! `snapshots`: the snapshots on disk. Agrees with `SnapshotsTable`; no snapshot is ephemeral and
-//! none expires.
+//! none expires. The directories of all snapshots are read, each of whose files is looked at: that
+//! may take seconds, and is not done on a worker.
 
 use cluster::operations::snapshots;
 
@@ -7,7 +8,8 @@ use super::VirtualTable;
 use super::row::VirtualRow;
 use crate::services::Services;
 
-pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("snapshots", rows)];
+pub(super) const TABLES: &[VirtualTable] =
+    &[VirtualTable { reads_disk: true, ..VirtualTable::of_views("snapshots", rows) }];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
     // a directory that cannot be read hides the snapshots of its own table only
