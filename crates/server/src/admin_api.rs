@@ -23,6 +23,7 @@ mod repair_admin;
 mod ring;
 mod sampling;
 mod settings;
+mod snapshot_sizes;
 mod snapshots;
 mod sstables;
 mod streams;
@@ -56,6 +57,7 @@ pub struct NodeAdmin {
     /// The path of the file with the token of the admin port; None: there is no such file.
     token_file: Option<String>,
     sampling: sampling::SamplingJobs,
+    snapshot_sizes: snapshot_sizes::SnapshotSizes,
 }
 
 impl NodeAdmin {
@@ -67,7 +69,15 @@ impl NodeAdmin {
         set_level: Option<Arc<SetLevel>>,
         token_file: Option<String>,
     ) -> Self {
-        Self { services, transport, memory, set_level, token_file, sampling: sampling::SamplingJobs::default() }
+        Self {
+            services,
+            transport,
+            memory,
+            set_level,
+            token_file,
+            sampling: sampling::SamplingJobs::default(),
+            snapshot_sizes: snapshot_sizes::SnapshotSizes::default(),
+        }
     }
 
     /// Completes the API with the functions of all verbs.

@@ -22,7 +22,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
 }
 
 fn tables_stats(admin: &NodeAdmin, _: &GetTables) -> Result<Vec<TableStats>> {
-    Ok(table_stats::all(admin.cluster()))
+    Ok(table_stats::all(admin.cluster(), &admin.snapshot_sizes))
 }
 
 fn data(histogram: &Histogram) -> HistogramData {

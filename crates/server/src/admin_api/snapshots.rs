@@ -37,12 +37,15 @@ fn take(admin: &NodeAdmin, request: &SnapshotRequest) -> Result<()> {
             named.collect::<operations::Result<_>>()
         }
     };
-    wait(snapshots::take(node, &request.name, &stores.map_err(of_operation)?, request.skip_flush))
+    let taken = wait(snapshots::take(node, &request.name, &stores.map_err(of_operation)?, request.skip_flush));
+    admin.snapshot_sizes.forget();
+    taken
 }
 
 fn take_on_all(admin: &NodeAdmin, request: &RingSnapshotRequest) -> Result<Vec<RingSnapshotInfo>> {
-    let shares = wait(ring_snapshot::take(admin.cluster(), &request.name, &request.keyspaces))?;
-    let shown = shares.into_iter().map(|share| RingSnapshotInfo {
+    let shares = wait(ring_snapshot::take(admin.cluster(), &request.name, &request.keyspaces));
+    admin.snapshot_sizes.forget();
+    let shown = shares?.into_iter().map(|share| RingSnapshotInfo {
         address: share.address.to_string(),
         tables: share.tables,
         failure: share.failure,
@@ -51,7 +54,9 @@ fn take_on_all(admin: &NodeAdmin, request: &RingSnapshotRequest) -> Result<Vec<R
 }
 
 fn clear(admin: &NodeAdmin, request: &ClearSnapshots) -> Result<()> {
-    snapshots::clear(admin.cluster(), request.name.as_deref(), &request.keyspaces).map_err(of_operation)
+    let cleared = snapshots::clear(admin.cluster(), request.name.as_deref(), &request.keyspaces);
+    admin.snapshot_sizes.forget();
+    cleared.map_err(of_operation)
 }
 
 fn clear_old(admin: &NodeAdmin, request: &ClearOldSnapshots) -> Result<()> {
@@ -62,5 +67,7 @@ fn clear_old(admin: &NodeAdmin, request: &ClearOldSnapshots) -> Result<()> {
         }
         SnapshotAge::TakenAt(millis) => millis,
     };
-    old_snapshots::clear(admin.cluster(), before_millis, &request.keyspaces).map_err(of_operation)
+    let cleared = old_snapshots::clear(admin.cluster(), before_millis, &request.keyspaces);
+    admin.snapshot_sizes.forget();
+    cleared.map_err(of_operation)
 }

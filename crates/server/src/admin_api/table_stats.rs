@@ -12,9 +12,23 @@ use storage::compaction::choice;
 use storage::inherited::RepairState;
 use storage::view::View;
 
+use super::snapshot_sizes::SnapshotSizes;
+
 /// The figures of all stored tables, in the order of their names.
-pub(super) fn all(node: &Node) -> Vec<TableStats> {
-    let mut all: Vec<TableStats> = tables::all(node).iter().map(|store| stats(node, store)).collect();
+pub(super) fn all(node: &Node, snapshot_sizes: &SnapshotSizes) -> Vec<TableStats> {
+    let stores = tables::all(node);
+    let of_snapshots = snapshot_sizes.get(node.env.now(), || {
+        let of_store = |store: &Arc<TableStore>| {
+            let snapshots = snapshots::of_table(node, store).unwrap_or_default();
+            (store.id, snapshots.iter().map(|snapshot| snapshot.true_size).sum::<u64>())
+        };
+        stores.iter().map(of_store).collect()
+    });
+    let of_store = |store: &Arc<TableStore>| TableStats {
+        space_used_by_snapshots: of_snapshots.get(&store.id).copied().unwrap_or(0),
+        ..stats(node, store)
+    };
+    let mut all: Vec<TableStats> = stores.iter().map(of_store).collect();
     all.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
     all
 }
@@ -39,9 +53,9 @@ fn is_repaired(sstable: &SSTable) -> bool {
     sstable.statistics().stats.repaired_at > 0
 }
 
+/// The figures of a table, but for its snapshots.
 fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
     let (view, metrics, now) = (store.view(), &store.metrics, node.env.clock.now_seconds());
-    let snapshots = snapshots::of_table(node, store).unwrap_or_default();
     let (partitions_in_memtables, rows_in_memtables) = memtable_counts(&view);
     let (false_positives, true_positives) = (metrics.bloom_false_positives.get(), metrics.bloom_true_positives.get());
     let passed = false_positives + true_positives;
@@ -51,7 +65,6 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
         table: view.table.name.clone(),
         space_used_live: disk_size,
         space_used_total: disk_size,
-        space_used_by_snapshots: snapshots.iter().map(|snapshot| snapshot.true_size).sum(),
         estimated_partitions: estimated_partitions(&view) + partitions_in_memtables,
         memtable_cells: rows_in_memtables,
         memtable_data_size: view.memtable_size() as u64,
