@@ -277,6 +277,11 @@ impl Engine {
         await_result(receiver)
     }
 
+    /// Tries of flushes, and of compactions that a strategy chose, that have failed since the start.
+    pub fn background_failures(&self) -> u64 {
+        self.flusher.failures.get() + self.compactions.failed_unasked.load(Ordering::Relaxed)
+    }
+
     /// Compacts all SSTables of a table as its strategy does it, each repair state for itself;
     /// completes when it is done.
     pub fn compact(&self, store: &Arc<TableStore>) -> impl Future<Output = Result<(), StorageError>> + use<> {

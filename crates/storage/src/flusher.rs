@@ -125,6 +125,7 @@ impl Flusher {
             Ok(()) => engine.compactor.wake(),
             Err(error) => {
                 tracing::error!(table = request.store.name(), %error, "a flush failed and will be tried again");
+                self.failures.add(1);
                 engine.inspect(&request.store, &error);
                 let again_at = Some(engine.env.now().plus(RETRY));
                 self.put_back(Request { set, again_at, has_failed: true, logged: None, ..request });

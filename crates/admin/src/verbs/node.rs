@@ -86,7 +86,8 @@ pub struct NodeInfo {
     pub memory_used: u64,
     /// The memory budget (`--memory`).
     pub memory_max: u64,
-    /// Errors that no request reported.
+    /// Errors that no request reported: panics of workers, and tries of flushes and compactions
+    /// that failed.
     pub exceptions: u64,
     /// The cache of uncompressed chunks.
     pub chunk_cache: CacheInfo,

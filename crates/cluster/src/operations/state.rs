@@ -73,6 +73,11 @@ pub fn memtable_bytes(node: &Node) -> (usize, usize) {
     node.engine.memory.usage()
 }
 
+/// Tries of flushes, and of compactions that a strategy chose, that have failed since the start.
+pub fn background_failures(node: &Node) -> u64 {
+    node.engine.background_failures()
+}
+
 /// Flushes that wait for their turn.
 pub fn pending_flushes(node: &Node) -> usize {
     node.engine.flusher.pending()

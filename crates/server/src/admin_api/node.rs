@@ -30,6 +30,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
     let serving = admin.transport.is_serving();
     let state = state::state(node);
     let version = state::options(node).sstable_version;
+    let panics: u64 = admin.transport.worker_stats().iter().map(|worker| worker.panics.get()).sum();
     let mode = match state {
         StorageState::Serving => node.mode().to_string(),
         StorageState::Draining => "DRAINING".to_owned(),
@@ -61,7 +62,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         uptime_seconds: services.uptime_seconds(),
         memory_used: process::usage(&services.node.env).resident,
         memory_max: admin.memory.total,
-        exceptions: admin.transport.worker_stats().iter().map(|worker| worker.panics.get()).sum(),
+        exceptions: panics + state::background_failures(node),
         chunk_cache: super::caches::info(&caches.chunks),
         key_cache: super::caches::info(&caches.keys),
         key_cache_save_period: period(services.config.caches.key_save_period),

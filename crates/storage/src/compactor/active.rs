@@ -73,7 +73,7 @@ impl Active {
         };
         let task = opened.inspect_err(|error| {
             if operation.is_none() {
-                note(&store, &item, error);
+                note(engine, &store, &item, error);
             } else {
                 note_damage(&store, error);
             }
@@ -185,7 +185,7 @@ impl Active {
         if let Err(error) = &result
             && operation.is_none()
         {
-            note(&store, &item, error);
+            note(engine, &store, &item, error);
         }
         unmark(&store, &item.sstables);
         match result {
@@ -218,7 +218,7 @@ impl Active {
         if self.operation.is_some() || self.is_stopped() || engine.is_stopped() {
             note_damage(&self.store, error);
         } else {
-            note(&self.store, &self.item, error);
+            note(engine, &self.store, &self.item, error);
         }
         self.task.abandon();
         unmark(&self.store, &self.item.sstables);
@@ -244,8 +244,10 @@ fn statistics_change(item: &Item) -> Option<StatisticsChange> {
 }
 
 /// Notes why a compaction that a strategy chose has failed: otherwise the strategy would choose
-/// the same SSTables again at once, and for ever.
-fn note(store: &TableStore, item: &Item, error: &StorageError) {
+/// the same SSTables again at once, and for ever. No operator has asked for the compaction and
+/// could be told, so that the failure is counted as well.
+fn note(engine: &Engine, store: &TableStore, item: &Item, error: &StorageError) {
+    engine.compactions.failed_unasked.fetch_add(1, Ordering::Relaxed);
     if !note_damage(store, error) {
         note_failure(store, &item.sstables, error);
     }

@@ -9,6 +9,7 @@ use std::task::Context;
 use env::defects::{Defect, is_on};
 use env::sync::Mutex;
 use env::{Instant, Wake};
+use metrics::Counter;
 use tokio::sync::oneshot;
 
 use crate::commitlog::WaitDurable;
@@ -55,6 +56,8 @@ impl Request {
 pub struct Flusher {
     pub(crate) queue: Mutex<VecDeque<Request>>,
     pub(crate) wake: Mutex<Option<Wake>>,
+    /// Tries of flushes that have failed since the start.
+    pub(crate) failures: Counter,
 }
 
 impl Flusher {

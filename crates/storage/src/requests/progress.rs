@@ -72,6 +72,9 @@ pub struct Compactions {
     pub bytes_compacted: AtomicU64,
     /// Compactions that were stopped or failed.
     pub aborted: AtomicU64,
+    /// Compactions that a strategy chose and that failed, or that could not begin. No operator asked
+    /// for them and could be told.
+    pub failed_unasked: AtomicU64,
     /// Compactions that were begun with fewer SSTables than were chosen, because the disk had no
     /// room.
     pub reduced: AtomicU64,

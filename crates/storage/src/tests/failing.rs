@@ -163,6 +163,30 @@ fn compactions_go_on_soon_after_the_log_was_full() {
     assert_eq!(sstables(&node), 0);
 }
 
+/// Failures in the background, of which no client and no operator is told, have a figure. A
+/// compaction of an operator, who is told of its failure, is none of them.
+#[test]
+fn failures_that_nobody_is_told_of_are_counted() {
+    let node = with_sstables(&[], 4);
+    let failures = || node.engine.background_failures();
+    assert_eq!(failures(), 0);
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "-Data.db") });
+    node.sim.block_on(node.engine.compact(&node.store)).expect_err("the disk fails");
+    assert_eq!(failures(), 0, "the operator is told");
+    node.insert(1, 1, 20);
+    node.engine.flusher.request(&node.store, None);
+    node.sim.run_until_idle();
+    let of_flushes = failures();
+    assert!(of_flushes > 0, "the flush fails");
+    node.sim.disk().heal();
+    pass(&node, Duration::from_secs(10));
+    let before = failures();
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "-Data.db") });
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(1));
+    assert!(failures() > before, "the compaction fails");
+}
+
 /// Where compactions look for deletions in the SSTables beside them, one of these that cannot be
 /// read keeps them from their end once.
 #[test]
