@@ -277,7 +277,7 @@ impl Engine {
         await_result(receiver)
     }
 
-    /// Tries of flushes, and of compactions that a strategy chose, that have failed since the start.
+    /// Tries of flushes, and compactions that a strategy chose, that have failed since the start.
     pub fn background_failures(&self) -> u64 {
         self.flusher.failures.get() + self.compactions.failed_unasked.load(Ordering::Relaxed)
     }

@@ -37,8 +37,8 @@ pub struct CompactionFigures {
     pub reduced: u64,
     /// SSTables that were left out for want of room.
     pub left_out: u64,
-    /// Compactions that ended in the last `recent_millis`.
-    pub recent: usize,
+    /// Compactions that ended well in the last `recent_millis`.
+    pub recent: u64,
     /// Bytes a second that compactions may write; 0: as many as they can.
     pub rate: u64,
 }
@@ -85,7 +85,8 @@ pub enum Inputs<'a> {
     Keys(&'a [String]),
 }
 
-/// The figures; `recent_millis`: the span of [`CompactionFigures::recent`].
+/// The figures; `recent_millis`: the span of [`CompactionFigures::recent`], which is fifteen
+/// minutes at most.
 pub fn figures(node: &Node, recent_millis: i64) -> CompactionFigures {
     let (engine, compactions) = (&node.engine, &node.engine.compactions);
     let since = node.env.clock.now_micros() / 1000 - recent_millis;
@@ -97,7 +98,7 @@ pub fn figures(node: &Node, recent_millis: i64) -> CompactionFigures {
         aborted: compactions.aborted.load(Ordering::Relaxed),
         reduced: compactions.reduced.load(Ordering::Relaxed),
         left_out: compactions.left_out.load(Ordering::Relaxed),
-        recent: compactions.history().iter().filter(|finished| finished.at_millis >= since).count(),
+        recent: compactions.ended_since(since),
         rate: engine.compaction_rate(),
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
 
 fn stats(admin: &NodeAdmin, _: &GetCompactions) -> Result<CompactionStats> {
     let figures = compaction::figures(admin.cluster(), RATE_MILLIS);
+    let uptime = admin.services.uptime_seconds().max(1) as f64;
     Ok(CompactionStats {
         concurrent_compactors: u32::try_from(figures.concurrency).unwrap_or(u32::MAX),
         pending: figures.pending,
@@ -29,8 +30,8 @@ fn stats(admin: &NodeAdmin, _: &GetCompactions) -> Result<CompactionStats> {
         aborted: figures.aborted,
         reduced: figures.reduced,
         dropped_sstables: figures.left_out,
-        fifteen_minute_rate: figures.recent as f64 / (RATE_MILLIS / 1000) as f64,
-        mean_rate: figures.completed as f64 / admin.services.uptime_seconds().max(1) as f64,
+        fifteen_minute_rate: figures.recent as f64 / uptime.min((RATE_MILLIS / 1000) as f64),
+        mean_rate: figures.completed as f64 / uptime,
         throughput: figures.rate,
         running: running(admin),
     })

@@ -1,4 +1,4 @@
-//! Compactions that run, and those that ended: for nodetool and the virtual tables.
+//! Compactions that run, and the counts of those that ended: for nodetool and the virtual tables.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -9,8 +9,10 @@ use schema::TableId;
 
 use crate::strategy::kind::Kind;
 
-/// Most finished compactions that are remembered; the oldest is forgotten.
-const HISTORY_MAX: usize = 1000;
+/// Seconds in which compactions have ended that are remembered, each with the number of these
+/// compactions; the oldest is forgotten. In fifteen minutes, over which a rate is shown, there are
+/// no more, however many compactions end.
+const SECONDS_MAX: usize = 15 * 60 + 1;
 
 /// A compaction that runs.
 pub struct Running {
@@ -64,7 +66,8 @@ pub type OnFinished = Box<dyn Fn(&Finished) + Send + Sync>;
 #[derive(Default)]
 pub struct Compactions {
     running: Mutex<Vec<Arc<Running>>>,
-    history: Mutex<VecDeque<Finished>>,
+    /// Pairs: a second since 1970, and how many compactions have ended well in it. Seconds ascend.
+    ended: Mutex<VecDeque<(i64, u64)>>,
     on_finished: OnceLock<OnFinished>,
     /// Compactions that ended well.
     pub completed: AtomicU64,
@@ -72,8 +75,8 @@ pub struct Compactions {
     pub bytes_compacted: AtomicU64,
     /// Compactions that were stopped or failed.
     pub aborted: AtomicU64,
-    /// Compactions that a strategy chose and that failed, or that could not begin. No operator asked
-    /// for them and could be told.
+    /// Compactions that a strategy chose and that failed, or that could not begin. No operator
+    /// asked for them and could be told.
     pub failed_unasked: AtomicU64,
     /// Compactions that were begun with fewer SSTables than were chosen, because the disk had no
     /// room.
@@ -116,11 +119,21 @@ impl Compactions {
         }
         self.completed.fetch_add(1, Ordering::Relaxed);
         self.bytes_compacted.fetch_add(finished.bytes_in, Ordering::Relaxed);
-        let mut history = self.history.lock().expect("no panic inside");
-        if history.len() == HISTORY_MAX {
-            history.pop_front();
+        self.count_ended(finished.at_millis.div_euclid(1000));
+    }
+
+    /// Counts a compaction that ended in a second. A second before the last one, of a clock that
+    /// was set back, counts as the last one.
+    fn count_ended(&self, second: i64) {
+        let mut ended = self.ended.lock().expect("no panic inside");
+        if let Some((_, count)) = ended.back_mut().filter(|(last, _)| *last >= second) {
+            *count += 1;
+            return;
         }
-        history.push_back(finished);
+        if ended.len() == SECONDS_MAX {
+            ended.pop_front();
+        }
+        ended.push_back((second, 1));
     }
 
     /// Asks the compactions of a kind to end.
@@ -144,8 +157,29 @@ impl Compactions {
         self.running.lock().expect("no panic inside").clone()
     }
 
-    /// Compactions that ended, oldest first.
-    pub fn history(&self) -> Vec<Finished> {
-        self.history.lock().expect("no panic inside").iter().cloned().collect()
+    /// How many compactions have ended well since a time, milliseconds since 1970, which lies at
+    /// most fifteen minutes back.
+    pub fn ended_since(&self, millis: i64) -> u64 {
+        let first = millis.div_euclid(1000);
+        let ended = self.ended.lock().expect("no panic inside");
+        ended.iter().filter(|(second, _)| *second >= first).map(|(_, count)| count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than one compaction a second ends for more than fifteen minutes.
+    #[test]
+    fn no_compaction_of_the_last_fifteen_minutes_is_forgotten() {
+        let compactions = Compactions::default();
+        let seconds = 1_000..2_000;
+        seconds.clone().for_each(|second| (0..3).for_each(|_| compactions.count_ended(second)));
+        assert_eq!(compactions.ended_since(1_100_000), 3 * 900);
+        assert_eq!(compactions.ended_since(1_999_999), 3);
+        compactions.count_ended(1_990);
+        assert_eq!(compactions.ended_since(1_999_000), 4, "the clock was set back");
+        assert_eq!(compactions.ended.lock().expect("no panic inside").len(), SECONDS_MAX.min(seconds.count()));
     }
 }
