@@ -3,8 +3,8 @@
 //! To know them the directories of all snapshots are listed and each file is looked up, which
 //! takes seconds where there are many, and hangs with a disk that stalls. `/metrics` asks every
 //! few seconds. So the sizes are remembered for [`VALID`], and while one call reads them again,
-//! the others are told those that are known: otherwise the calls of a scraper would take all threads
-//! for calls of operators while a disk stalls, and probes would not be answered.
+//! the others are told those that are known: otherwise the calls of a scraper would take all
+//! threads for calls of operators while a disk stalls, and probes would not be answered.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
