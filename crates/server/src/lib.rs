@@ -26,6 +26,7 @@ mod machine;
 pub mod memory;
 pub mod ops;
 pub mod otlp;
+mod pools;
 pub mod prepared;
 mod replay_watch;
 pub mod request;

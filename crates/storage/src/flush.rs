@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::files::{DroppedColumns, NewSSTable, SSTable};
 use env::sync::MutexGuard;
+use env::sync::atomic::Ordering;
 use rows::codec::EncodingStatsCollector;
 use rows::{MergeStream, PartitionStream};
 use schema::TableMetadata;
@@ -57,13 +58,12 @@ pub fn flush_set(
     let _in_order = lock_flushes(store);
     let waiting = store.view().flushing.clone();
     let Some(position) = waiting.iter().position(|other| Arc::ptr_eq(other, set)) else { return Ok(Vec::new()) };
-    let mut written = Vec::new();
     let ends: Vec<_> = waiting.iter().map(|set| set.up_to).collect();
     assert!(ends.is_sorted(), "memtables are flushed in the order of the log: {ends:?}");
-    for older in &waiting[..=position] {
-        written = flush_one(engine, store, older)?;
-    }
-    Ok(written)
+    engine.flusher.active.fetch_add(1, Ordering::Relaxed);
+    let written = waiting[..=position].iter().try_fold(Vec::new(), |_, older| flush_one(engine, store, older));
+    engine.flusher.active.fetch_sub(1, Ordering::Relaxed);
+    written
 }
 
 /// Waits for a flush of the table that is under way, and keeps others from beginning.
@@ -83,6 +83,7 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     if !written.is_empty() {
         let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         store.metrics.flushes.add(1);
+        engine.flusher.completed.add(1);
         store.metrics.bytes_flushed.add(bytes);
         store.flush_size.note(bytes);
     }

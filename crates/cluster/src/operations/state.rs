@@ -1,6 +1,7 @@
 //! The storage as a whole: whether it serves or drains, what memory it takes, with which options it
 //! was opened; drain and stop.
 
+use storage::requests::flushes::FlushFigures;
 use storage::{EngineOptions, StorageError};
 
 use super::{Result, invalid};
@@ -78,7 +79,7 @@ pub fn background_failures(node: &Node) -> u64 {
     node.engine.background_failures()
 }
 
-/// Flushes that wait for their turn.
-pub fn pending_flushes(node: &Node) -> usize {
-    node.engine.flusher.pending()
+/// The flushes of all tables.
+pub fn flushes(node: &Node) -> FlushFigures {
+    node.engine.flusher.figures()
 }

@@ -9,13 +9,14 @@ use admin::verbs::{
 };
 use admin::{Functions, Result};
 use cluster::cas_metrics::{CasFigures, CasMetrics};
-use cluster::operations::{caches, commit_log, compaction, state, tables};
+use cluster::operations::{caches, commit_log, state};
 use metrics::Histogram;
 
 use native::{Counter, WorkerStats};
 
 use super::{NodeAdmin, process, table_stats};
 use crate::otlp::SpanCounts;
+use crate::pools::{self, Pool};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(tables_stats).add(client_latencies).add(pools).add(metrics);
@@ -62,32 +63,19 @@ fn cas_figures(figures: &CasMetrics) -> CasCounts {
 
 /// The pools of work, under the names of the stages of Cassandra that they stand for.
 fn pools(admin: &NodeAdmin, _: &GetPools) -> Result<Vec<PoolStats>> {
-    let (node, requests) = (admin.cluster(), &admin.services.requests);
-    let (reads, writes) = (requests.reads(), requests.writes());
-    let compactions = compaction::figures(node, 0);
-    let pending_compactions: u64 = compactions.pending.iter().map(|(_, _, count)| count).sum();
-    let stores = tables::all(node);
-    let flushes = stores.iter().map(|store| store.metrics.flushes.get()).sum();
-    let flushing = stores.iter().map(|store| store.view().flushing.len() as u64).sum();
-    let pool = |name: &str, active: u64, pending: u64, completed: u64| PoolStats {
-        name: name.to_owned(),
-        active,
-        pending,
-        completed,
+    let shown = |pool: Pool| PoolStats {
+        name: pool.name.to_owned(),
+        active: pool.active,
+        pending: pool.pending,
+        completed: pool.completed,
         blocked: 0,
         all_time_blocked: 0,
     };
-    let worked = |counter: fn(&WorkerStats) -> &Counter| total(admin, counter);
-    Ok(vec![
-        pool("MutationStage", 0, commit_log::stats(node).waiting, writes),
-        pool("ReadStage", 0, 0, reads),
-        pool("CompactionExecutor", compaction::running(node).len() as u64, pending_compactions, compactions.completed),
-        pool("MemtableFlushWriter", flushing, state::pending_flushes(node) as u64, flushes),
-        PoolStats {
-            all_time_blocked: worked(|worker| &worker.overloaded),
-            ..pool("Native-Transport-Requests", 0, 0, worked(|worker| &worker.requests))
-        },
-    ])
+    let completed = total(admin, |worker| &worker.requests);
+    let requests = Pool { name: "Native-Transport-Requests", active: 0, pending: 0, completed };
+    let refused = total(admin, |worker| &worker.overloaded);
+    let requests = PoolStats { all_time_blocked: refused, ..shown(requests) };
+    Ok(pools::of_storage(&admin.services).into_iter().map(shown).chain([requests]).collect())
 }
 
 fn total(admin: &NodeAdmin, counter: fn(&WorkerStats) -> &Counter) -> u64 {

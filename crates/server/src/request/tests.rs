@@ -26,8 +26,8 @@ use types::{BatchKind, Consistency, WriteKind};
 use super::*;
 use crate::auth::FirstPassword;
 use crate::console::NodeConsole;
-use crate::machine;
 use crate::slow_log::SlowLog;
+use crate::{machine, pools};
 
 const SECRET: &str = "s3cr3t";
 
@@ -209,6 +209,33 @@ fn a_batch_with_a_condition_is_counted() {
     let completed = "SELECT completed_tasks FROM system_views.thread_pools WHERE name = 'MutationStage'";
     match machine.query(completed, false) {
         Response::Rows(rows) => assert_eq!(rows.body.to_vec(), [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The flushes of a dropped table have been done all the same: a number that goes down looks like
+/// a restart. `nodetool tpstats` and `system_views.thread_pools` show the same figures.
+#[test]
+fn a_drop_takes_no_flush_back() {
+    let machine = Machine::new();
+    let flushes = || {
+        let pools = pools::of_storage(&machine.services).into_iter();
+        let written = pools.filter(|pool| pool.name == "MemtableFlushWriter").map(|pool| pool.completed);
+        written.sum::<u64>()
+    };
+    machine.create_keyspace("ks");
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    machine.query("INSERT INTO ks.t (k) VALUES (1)", false);
+    let before = flushes();
+    let stores = operations::tables::Selection { keyspaces: &["ks".to_owned()], tables: &[] };
+    machine.sim.block_on(operations::tables::flush(&machine.services.node, stores)).expect("a sound disk");
+    let after = flushes();
+    assert!(after > before);
+    machine.query("DROP TABLE ks.t", false);
+    assert!(flushes() >= after);
+    let shown = "SELECT completed_tasks FROM system_views.thread_pools WHERE name = 'MemtableFlushWriter'";
+    match machine.query(shown, false) {
+        Response::Rows(rows) => assert!(rows.body.ends_with(&flushes().to_be_bytes())),
         other => panic!("{other:?}"),
     }
 }

@@ -4,10 +4,11 @@
 //! Requests run on the worker that reads them, whose thread is the stage for reads, writes and the
 //! native transport. Of all requests only the one that reads this table is shown as active.
 
-use cluster::operations::{compaction, state, tables};
+use cluster::operations::compaction;
 
 use super::row::VirtualRow;
 use super::{VirtualTable, int};
+use crate::pools::{self, Pool};
 use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("thread_pools", rows)];
@@ -16,29 +17,24 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     let node = &services.node;
     let requests = &services.requests;
     let count = |histogram: &metrics::Histogram| histogram.snapshot().count();
-    let (reads, writes) = (requests.reads(), requests.writes());
-    let all = reads + writes + count(&requests.prepare) + count(&requests.other);
-    let compactions = compaction::running(node).len();
-    let cores = node.env.tasks.cores();
-    let compacted = compaction::figures(node, 0).completed;
-    let flushes = tables::all(node).iter().map(|store| store.metrics.flushes.get()).sum();
-    [
-        ("CompactionExecutor", compactions, compaction::concurrency(node), 0, compacted),
-        ("MemtableFlushWriter", 0, 1, state::pending_flushes(node), flushes),
-        ("MutationStage", 0, cores, 0, writes),
-        ("Native-Transport-Requests", 1, cores, 0, all),
-        ("ReadStage", 0, env::BLOCKING_THREADS_MAX, 0, reads),
-    ]
-    .into_iter()
-    .map(|(name, active, limit, pending, completed)| {
+    let completed = requests.reads() + requests.writes() + count(&requests.prepare) + count(&requests.other);
+    let requests = Pool { name: "Native-Transport-Requests", active: 1, pending: 0, completed };
+    let limit = |name: &str| match name {
+        "CompactionExecutor" => compaction::concurrency(node),
+        "MemtableFlushWriter" => 1,
+        "ReadStage" => env::BLOCKING_THREADS_MAX,
+        _ => node.env.tasks.cores(),
+    };
+    let size = |count: u64| int(usize::try_from(count).unwrap_or(usize::MAX));
+    let row = |pool: Pool| {
         VirtualRow::default()
-            .text("name", name)
-            .int("active_tasks", int(active))
-            .int("active_tasks_limit", int(limit))
-            .int("pending_tasks", int(pending))
-            .count("completed_tasks", completed)
+            .text("name", pool.name)
+            .int("active_tasks", size(pool.active))
+            .int("active_tasks_limit", int(limit(pool.name)))
+            .int("pending_tasks", size(pool.pending))
+            .count("completed_tasks", pool.completed)
             .bigint("blocked_tasks", 0)
             .bigint("blocked_tasks_all_time", 0)
-    })
-    .collect()
+    };
+    pools::of_storage(services).into_iter().chain([requests]).map(row).collect()
 }

@@ -8,6 +8,7 @@ use std::task::Context;
 
 use env::defects::{Defect, is_on};
 use env::sync::Mutex;
+use env::sync::atomic::{AtomicU64, Ordering};
 use env::{Instant, Wake};
 use metrics::Counter;
 use tokio::sync::oneshot;
@@ -58,6 +59,21 @@ pub struct Flusher {
     pub(crate) wake: Mutex<Option<Wake>>,
     /// Tries of flushes that have failed since the start.
     pub(crate) failures: Counter,
+    /// Flushes that are being written.
+    pub(crate) active: AtomicU64,
+    /// Flushes that were written since the start, those of dropped tables too.
+    pub(crate) completed: Counter,
+}
+
+/// The flushes of all tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlushFigures {
+    /// Flushes that are being written.
+    pub active: u64,
+    /// Flushes that wait for their turn, or for their next try.
+    pub pending: u64,
+    /// Flushes that were written since the start.
+    pub completed: u64,
 }
 
 impl Flusher {
@@ -101,6 +117,12 @@ impl Flusher {
     pub(crate) fn is_behind(&self, store: &Arc<TableStore>) -> bool {
         let queue = self.queue.lock().expect("no panic inside");
         queue.iter().any(|request| request.set.is_some() && Arc::ptr_eq(&request.store, store))
+    }
+
+    /// The figures of all flushes.
+    pub fn figures(&self) -> FlushFigures {
+        let active = self.active.load(Ordering::Relaxed);
+        FlushFigures { active, pending: self.pending() as u64, completed: self.completed.get() }
     }
 
     /// Number of tables that wait.

@@ -71,6 +71,9 @@ fn no_memtables_are_frozen_behind_a_flush_that_keeps_failing() {
         pass(&node, 61);
     }
     assert_eq!((store.view().flushing.len(), node.engine.flusher.pending()), (1, 1));
+    // the flush waits for its next try: nothing is being written
+    let figures = node.engine.flusher.figures();
+    assert_eq!((figures.active, figures.pending), (0, 1));
     node.sim.disk().heal();
     pass(&node, 61);
     assert_eq!((store.view().memtable_size(), node.engine.flusher.pending()), (0, 0));
