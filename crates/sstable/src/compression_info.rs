@@ -79,6 +79,11 @@ impl CompressionInfo {
         Ok(Self { params, data_length, chunk_count, offsets })
     }
 
+    /// Bytes of memory that the offsets of the chunks take.
+    pub fn offsets_size(&self) -> usize {
+        self.offsets.len()
+    }
+
     fn offset(&self, index: u64) -> Option<u64> {
         let start = usize::try_from(index).ok()?.checked_mul(8)?;
         self.offsets.get(start..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))

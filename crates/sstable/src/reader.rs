@@ -27,6 +27,7 @@ use types::{DecoratedKey, Token};
 
 use crate::attached::Attachments;
 use crate::chunk_reader::DataFile;
+use crate::compression_info::CompressionInfo;
 use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
 use crate::error::{Error, IndexError};
@@ -177,6 +178,12 @@ impl SSTable {
     /// Bytes of the Bloom filter.
     pub fn filter_size(&self) -> usize {
         self.shared.filter.as_ref().map_or(0, Filter::memory_size)
+    }
+
+    /// Bytes of memory that say where the compressed chunks of the data are; 0: the data is not
+    /// compressed.
+    pub fn compression_metadata_size(&self) -> usize {
+        self.shared.data.compression().map_or(0, CompressionInfo::offsets_size)
     }
 
     /// The number by which the cache knows the chunks of the data.

@@ -207,6 +207,7 @@ fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
     let (memtables, memtables_max) = state::memtable_bytes(node);
     let caches::CacheUsages { chunks, keys, rows } = caches::usages(node);
     let (prepared, prepared_max) = services.prepared.usage();
+    let [bloom_filters, compression_metadata] = table_stats::memory_of_sstables(node);
     [
         ("resident", process::usage(&services.node.env).resident),
         ("budget", admin.memory.total),
@@ -218,6 +219,8 @@ fn memory(admin: &NodeAdmin) -> Vec<(String, u64)> {
         ("key_cache_max", keys.capacity),
         ("row_cache", rows.size),
         ("row_cache_max", rows.capacity),
+        ("bloom_filters", bloom_filters),
+        ("compression_metadata", compression_metadata),
         ("prepared_statements", prepared),
         ("prepared_statements_max", prepared_max),
         ("requests_in_flight", admin.transport.bytes_in_flight() as u64),

@@ -112,10 +112,29 @@ fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
     Some((option("compaction_window_size"), option("compaction_window_unit"), longest / 1000))
 }
 
+/// Bytes of memory that the SSTables of all tables hold while they are open: Bloom filters, and
+/// the places of compressed chunks.
+pub(super) fn memory_of_sstables(node: &Node) -> [u64; 2] {
+    let of_store = |store: &Arc<TableStore>| {
+        let view = store.view();
+        [bloom_filters(&view.sstables), compression_metadata(&view.sstables)]
+    };
+    let all = tables::all(node);
+    all.iter().map(of_store).fold([0, 0], |sum, one| [sum[0] + one[0], sum[1] + one[1]])
+}
+
+fn bloom_filters(sstables: &[Arc<SSTable>]) -> u64 {
+    sstables.iter().map(|sstable| sstable.filter_size() as u64).sum()
+}
+
+fn compression_metadata(sstables: &[Arc<SSTable>]) -> u64 {
+    sstables.iter().map(|sstable| sstable.compression_metadata_size() as u64).sum()
+}
+
 /// The figures that come from the statistics of SSTables. `version`: the format version in which
 /// new SSTables are written. SSTables of other versions are counted as old.
 fn of_sstables(sstables: &[Arc<SSTable>], version: Version) -> TableStats {
-    let filters: u64 = sstables.iter().map(|sstable| sstable.filter_size() as u64).sum();
+    let filters = bloom_filters(sstables);
     let sizes = merged(sstables, |sstable| &sstable.statistics().stats.partition_sizes);
     let (mut repaired, mut pending, mut unrepaired) = (0, 0, 0);
     for sstable in sstables {
@@ -133,6 +152,7 @@ fn of_sstables(sstables: &[Arc<SSTable>], version: Version) -> TableStats {
         compression_ratio: compression_ratio(sstables),
         bloom_filter_space_used: filters,
         bloom_filter_memory: filters,
+        compression_metadata_memory: compression_metadata(sstables),
         percent_repaired: percent_repaired(sstables.iter().cloned()),
         bytes_repaired: repaired,
         bytes_pending_repair: pending,
@@ -226,6 +246,7 @@ mod tests {
         let before = told(Version::DA);
         assert!(before.bytes_unrepaired > 0 && before.sstable_count > 0);
         assert_eq!((before.bytes_pending_repair, before.bytes_repaired, before.old_sstable_count), (0, 0, 0));
+        assert_eq!(before.compression_metadata_memory, 8 * before.sstable_count, "each has one compressed chunk");
         assert_eq!(told(Version::OA).old_sstable_count, before.sstable_count);
         let ranges = TokenRanges::new(&[(Token::MIN, Token::MIN)]);
         let apart = Arc::new(AnticompactedRanges { session: [7; 16], ranges });
