@@ -526,6 +526,8 @@ fn count_failure(figures: &RequestMetrics, error: &CqlError) {
         CqlError::Unavailable { .. } => &figures.unavailable,
         CqlError::WriteTimeout { .. } | CqlError::CasTimeout { .. } | CqlError::ReadTimeout { .. } => &figures.timeouts,
         CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. } => &figures.failures,
+        CqlError::Overloaded(_) => &figures.overloaded,
+        CqlError::Server(_) | CqlError::Read(_) => &figures.server_errors,
         _ => &figures.other_errors,
     };
     counter.add(1);

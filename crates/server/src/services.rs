@@ -97,6 +97,12 @@ pub struct RequestMetrics {
     pub timeouts: Counter,
     /// Requests answered with READ_FAILURE or WRITE_FAILURE (error codes 0x1300 and 0x1500).
     pub failures: Counter,
+    /// Requests answered with OVERLOADED (error code 0x1001) after their execution had begun, for
+    /// instance because too many reads wait for the disk. Requests that were refused before are
+    /// counted by the workers.
+    pub overloaded: Counter,
+    /// Requests answered with SERVER_ERROR (error code 0x0000): the fault is not the client's.
+    pub server_errors: Counter,
     /// Requests answered with any other error.
     pub other_errors: Counter,
 }
@@ -104,8 +110,9 @@ pub struct RequestMetrics {
 impl RequestMetrics {
     /// Requests answered by an error.
     pub fn errors(&self) -> u64 {
-        let kinds = [&self.unavailable, &self.timeouts, &self.failures, &self.other_errors];
-        kinds.into_iter().map(Counter::get).sum()
+        let of_replicas = [&self.unavailable, &self.timeouts, &self.failures];
+        let others = [&self.overloaded, &self.server_errors, &self.other_errors];
+        of_replicas.into_iter().chain(others).map(Counter::get).sum()
     }
 
     /// Requests that read data.

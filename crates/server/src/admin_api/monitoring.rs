@@ -183,7 +183,8 @@ fn errors(admin: &NodeAdmin) -> Vec<(String, u64)> {
         ("unavailable", requests.unavailable.get()),
         ("timeout", requests.timeouts.get()),
         ("failure", requests.failures.get()),
-        ("overloaded", total(admin, |worker| &worker.overloaded)),
+        ("overloaded", total(admin, |worker| &worker.overloaded) + requests.overloaded.get()),
+        ("server", requests.server_errors.get()),
         ("protocol", total(admin, |worker| &worker.protocol_errors)),
         ("other", requests.other_errors.get()),
     ]

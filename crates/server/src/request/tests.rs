@@ -194,6 +194,21 @@ fn requests_without_an_answer_of_replicas_have_their_latency() {
     assert_eq!(kinds.map(|kind| kind.snapshot().count()), [1; 5]);
 }
 
+/// Errors that an operator must look into are not among those of clients who ask wrongly.
+#[test]
+fn errors_are_counted_by_their_kind() {
+    let figures = RequestMetrics::default();
+    let errors = [
+        CqlError::Overloaded("too many reads wait for the disk".to_owned()),
+        CqlError::Server("the disk fails".to_owned()),
+        CqlError::Server("the disk still fails".to_owned()),
+        CqlError::invalid("no such column"),
+    ];
+    errors.iter().for_each(|error| count_failure(&figures, error));
+    let kinds = [&figures.overloaded, &figures.server_errors, &figures.other_errors];
+    assert_eq!((kinds.map(metrics::Counter::get), figures.errors()), ([1, 2, 1], 4));
+}
+
 /// A batch with a condition is a BATCH message, and a write.
 #[test]
 fn a_batch_with_a_condition_is_counted() {
