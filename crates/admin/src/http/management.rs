@@ -40,6 +40,9 @@ use crate::verb::{AdminError, Result};
 /// The treatment of an endpoint.
 #[derive(Clone, Copy)]
 enum EndpointAction {
+    /// The endpoint asks nothing of the node. It is answered without a thread for calls of
+    /// operators, of which a disk that stalls may leave none.
+    Answers(fn() -> Answer),
     /// The endpoint reads, and needs no token.
     Reads(fn(&ManagementRequest<'_>) -> Result<Answer>),
     /// The endpoint changes the node, and answers when that is done.
@@ -74,11 +77,11 @@ macro_rules! endpoints {
     };
 }
 
-use EndpointAction::{Begins, Changes, Lasts, Reads, Refused};
+use EndpointAction::{Answers, Begins, Changes, Lasts, Reads, Refused};
 
 endpoints! {
     // method, path, what it does, how it differs
-    GET "/api/v0/probes/liveness" Reads(reads::liveness), "";
+    GET "/api/v0/probes/liveness" Answers(reads::liveness), "";
     GET "/api/v0/probes/readiness" Reads(reads::readiness), "not while the node drains or leaves";
     GET "/api/v0/probes/cluster" Reads(cluster_probe::check), "";
     GET "/api/v0/lifecycle/pid" Reads(reads::pid), "";
@@ -181,13 +184,18 @@ async fn answer(
     let action = endpoint.action;
     let length = if matches!(action, EndpointAction::Lasts(_)) { CallLength::Lasting } else { CallLength::Short };
     let call = move || match action {
+        EndpointAction::Answers(answer) => Ok(answer()),
         EndpointAction::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
         EndpointAction::Reads(ask) | EndpointAction::Changes(ask) | EndpointAction::Lasts(ask) => {
             ask(&ManagementRequest::new(&*api, &jobs, &uri, &body)?)
         }
         EndpointAction::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
     };
-    match state.call(length, call).await {
+    let answered = match action {
+        EndpointAction::Answers(_) => call(),
+        _ => state.call(length, call).await,
+    };
+    match answered {
         Ok(answer) => answer.into_response(),
         Err(AdminError::Invalid(why)) => text(StatusCode::BAD_REQUEST, why),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.message().to_owned()),

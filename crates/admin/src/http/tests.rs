@@ -422,6 +422,27 @@ fn calls_that_last_leave_threads_to_others() {
     drop(closed);
 }
 
+/// Calls that wait for a disk may have all threads, short ones too. Whether the process answers is
+/// told all the same: otherwise Kubernetes would end a node for its disk.
+#[test]
+fn a_probe_of_liveness_needs_no_thread() {
+    let served = Served::start();
+    let stalled = served.node.node().0.lock().expect("no panic inside");
+    let token = &served.token.token;
+    let request = |line: &str| {
+        format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 2\r\n\
+             Connection: close\r\n\r\n{{}}"
+        )
+    };
+    let drain = request("POST /api/drain");
+    let _waiting: Vec<_> = (0..=env::ADMIN_THREADS_MAX).map(|_| Caller::send(&served, &drain)).collect();
+    let answer = Caller::send(&served, &request("GET /api/v0/probes/liveness")).rest(ANSWER_MAX);
+    let answer = answer.expect("an answer while no call is");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("OK"), "{answer}");
+    drop(stalled);
+}
+
 /// A caller that speaks HTTP by hand.
 struct Caller {
     stream: Box<dyn Stream>,
