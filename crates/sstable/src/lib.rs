@@ -44,7 +44,7 @@ pub use error::{Error, Malformed};
 pub use file_cache::{FileCache, NoCache};
 pub use filter::{FilterSpec, KeyHash};
 pub use index::PartitionPosition;
-pub use reader::{SSTable, SSTableStream, clip};
+pub use reader::{OpenFiles, SSTable, SSTableStream, clip};
 pub use statistics::{
     Cardinality, CommitLogPosition, HeaderColumn, HeaderComponent, Histogram, MURMUR3_PARTITIONER, STATISTICS_SIZE_MAX,
     Statistics, Stats, StatsCollector, TombstoneHistogram,

@@ -16,7 +16,7 @@ mod partition_offsets;
 mod stream;
 mod walk;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use env::{Disk, Env};
@@ -49,6 +49,20 @@ pub(crate) const SMALL_FILE_MAX: u64 = 256 * 1024 * 1024;
 pub struct SSTable {
     shared: Arc<Shared>,
     schema: Arc<ReadSchema>,
+}
+
+/// The files of an SSTable, for as long as somebody has them open. Does not keep them open.
+#[derive(Clone, Debug)]
+pub struct OpenFiles {
+    shared: Weak<Shared>,
+    disk_size: u64,
+}
+
+impl OpenFiles {
+    /// Bytes of the files; 0: nobody has them open any more.
+    pub fn disk_size(&self) -> u64 {
+        if self.shared.strong_count() > 0 { self.disk_size } else { 0 }
+    }
 }
 
 /// The content of the files that does not depend on the schema.
@@ -173,6 +187,11 @@ impl SSTable {
     /// Bytes of all its files.
     pub fn disk_size(&self) -> u64 {
         self.shared.disk_size
+    }
+
+    /// A look at the files that goes on when this SSTable is dropped.
+    pub fn open_files(&self) -> OpenFiles {
+        OpenFiles { shared: Arc::downgrade(&self.shared), disk_size: self.shared.disk_size }
     }
 
     /// Bytes of the Bloom filter.

@@ -23,7 +23,7 @@ use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use env::sync::{Mutex, MutexGuard};
 use schema::system::is_local_keyspace;
 use schema::{TableId, TableMetadata};
-use sstable::{Descriptor, SSTable};
+use sstable::{Descriptor, OpenFiles, SSTable};
 use tokio::sync::RwLock;
 
 use crate::caches::Caches;
@@ -177,6 +177,8 @@ pub struct Changes {
     pub truncations: Truncations,
     /// How many changes that bring SSTables from outside are under way: streams, imports.
     pub incoming: usize,
+    /// SSTables that were replaced, and that somebody still read when the view changed last.
+    pub replaced: Vec<OpenFiles>,
 }
 
 impl TableStore {
@@ -479,6 +481,12 @@ impl TableStore {
         self.replace(&mut changes, &[], new_ones);
     }
 
+    /// Bytes of SSTables that were replaced and are still read: the disk has their room again when
+    /// the last read of them ends.
+    pub fn obsolete_bytes(&self) -> u64 {
+        self.changes().replaced.iter().map(OpenFiles::disk_size).sum()
+    }
+
     fn replace(&self, changes: &mut Changes, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let old = self.view();
         let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor() == sstable.descriptor());
@@ -489,6 +497,10 @@ impl TableStore {
             changes.suspect.remove(old.descriptor());
             changes.failed.remove(old.descriptor());
         }
+        // the same files may have other statistics now
+        let is_there = |old: &Arc<SSTable>| new_ones.iter().any(|new| new.descriptor() == old.descriptor());
+        changes.replaced.retain(|files| files.disk_size() > 0);
+        changes.replaced.extend(old_ones.iter().filter(|old| !is_there(old)).map(|old| old.open_files()));
         attached::leave_present(&old, &new_ones);
         debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
         self.note_written(changes, &new_ones);

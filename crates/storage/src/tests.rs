@@ -18,6 +18,7 @@ mod index_cases;
 mod indexes;
 mod merging;
 mod model;
+mod obsolete;
 mod outside;
 mod pacing;
 mod passing;

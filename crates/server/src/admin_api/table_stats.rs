@@ -64,7 +64,7 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
         keyspace: view.table.keyspace.clone(),
         table: view.table.name.clone(),
         space_used_live: disk_size,
-        space_used_total: disk_size,
+        space_used_total: disk_size + store.obsolete_bytes(),
         estimated_partitions: estimated_partitions(&view) + partitions_in_memtables,
         memtable_cells: rows_in_memtables,
         memtable_data_size: view.memtable_size() as u64,

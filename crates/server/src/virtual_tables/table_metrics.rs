@@ -29,7 +29,7 @@ pub(super) const TABLES: &[VirtualTable] = &[
         of_tables(services, |store, row| distribution(&store.metrics.live_rows_per_read, row))
     }),
     VirtualTable::of_views("disk_usage", |services| {
-        of_tables(services, |store, row| row.count("mebibytes", mebibytes(disk_size(store))))
+        of_tables(services, |store, row| row.count("mebibytes", mebibytes(disk_size(store) + store.obsolete_bytes())))
     }),
     VirtualTable::of_views("max_sstable_size", |services| {
         of_tables(services, |store, row| row.count("mebibytes", mebibytes(greatest_sstable(store))))
