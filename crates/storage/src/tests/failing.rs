@@ -170,7 +170,7 @@ fn failures_that_nobody_is_told_of_are_counted() {
     let node = with_sstables(&[], 4);
     let failures = || node.engine.background_failures();
     assert_eq!(failures(), 0);
-    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "-Data.db") });
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "/t-") });
     node.sim.block_on(node.engine.compact(&node.store)).expect_err("the disk fails");
     assert_eq!(failures(), 0, "the operator is told");
     node.insert(1, 1, 20);
@@ -181,7 +181,7 @@ fn failures_that_nobody_is_told_of_are_counted() {
     node.sim.disk().heal();
     pass(&node, Duration::from_secs(10));
     let before = failures();
-    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "-Data.db") });
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "/t-") });
     node.store.auto_compaction.set(true);
     pass(&node, Duration::from_secs(1));
     assert!(failures() > before, "the compaction fails");
