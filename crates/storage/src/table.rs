@@ -91,6 +91,10 @@ pub struct TableStore {
     pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
     left_out: Mutex<Vec<UnreadableSSTable>>,
+    /// SSTables that were replaced, and that somebody still read when the view changed last. Locked
+    /// apart from `changes`, which strategies hold while they look at files: workers, too, ask how
+    /// many bytes these SSTables have, and must not wait for the disk.
+    replaced: Mutex<Vec<OpenFiles>>,
     /// True: the table is dropped and takes no writes any more. Its memtables are frozen and none
     /// come after them. Never reset.
     closed: AtomicBool,
@@ -177,8 +181,6 @@ pub struct Changes {
     pub truncations: Truncations,
     /// How many changes that bring SSTables from outside are under way: streams, imports.
     pub incoming: usize,
-    /// SSTables that were replaced, and that somebody still read when the view changed last.
-    pub replaced: Vec<OpenFiles>,
 }
 
 impl TableStore {
@@ -225,6 +227,7 @@ impl TableStore {
             flushing: Mutex::new(()),
             truncation: Mutex::new(None),
             left_out: Mutex::new(left_out),
+            replaced: Mutex::new(Vec::new()),
             closed: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             auto_compaction: AutoCompaction::default(),
@@ -484,7 +487,16 @@ impl TableStore {
     /// Bytes of SSTables that were replaced and are still read: the disk has their room again when
     /// the last read of them ends.
     pub fn obsolete_bytes(&self) -> u64 {
-        self.changes().replaced.iter().map(OpenFiles::disk_size).sum()
+        self.replaced.lock().expect("no panic inside").iter().map(OpenFiles::disk_size).sum()
+    }
+
+    fn note_replaced(&self, old_ones: &[Arc<SSTable>], new_ones: &[Arc<SSTable>]) {
+        let present: BTreeSet<_> = new_ones.iter().map(|sstable| sstable.descriptor()).collect();
+        // the same files may have other statistics now
+        let gone = old_ones.iter().filter(|sstable| !present.contains(sstable.descriptor()));
+        let mut replaced = self.replaced.lock().expect("no panic inside");
+        replaced.retain(|files| files.disk_size() > 0);
+        replaced.extend(gone.map(|sstable| sstable.open_files()));
     }
 
     fn replace(&self, changes: &mut Changes, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
@@ -497,10 +509,7 @@ impl TableStore {
             changes.suspect.remove(old.descriptor());
             changes.failed.remove(old.descriptor());
         }
-        // the same files may have other statistics now
-        let is_there = |old: &Arc<SSTable>| new_ones.iter().any(|new| new.descriptor() == old.descriptor());
-        changes.replaced.retain(|files| files.disk_size() > 0);
-        changes.replaced.extend(old_ones.iter().filter(|old| !is_there(old)).map(|old| old.open_files()));
+        self.note_replaced(old_ones, &new_ones);
         attached::leave_present(&old, &new_ones);
         debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
         self.note_written(changes, &new_ones);
