@@ -70,10 +70,10 @@ def test_dashboards_and_rules_use_names_that_are_there(families):
 
 def test_labels_of_rules_are_there(node):
     text = get(node, "/metrics")[1]
-    for error in ("unavailable", "timeout", "failure", "overloaded"):
+    for error in ("unavailable", "timeout", "failure", "overloaded", "server"):
         assert f'cassandra_client_errors_total{{error="{error}"}}' in text
     assert 'cassandra_streaming_sessions_ended_total{end="failure"}' in text
-    for what in ("memtables", "chunk_cache", "requests_in_flight"):
+    for what in ("memtables", "chunk_cache", "bloom_filters", "compression_metadata", "requests_in_flight"):
         assert f'cassandra_memory_bytes{{what="{what}"}}' in text
 
 

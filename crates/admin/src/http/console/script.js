@@ -155,7 +155,7 @@ async function overview() {
       card("state", node.mode, node.mode === "NORMAL" ? "good" : "warn"), card("clients", number(metrics.connections)), card("requests", rate(asked.per)),
       card("errors", rate(failed.per), failed.per > 0 ? "bad" : undefined), card("CPU cores busy", cpu.per == null ? "–" : cpu.per.toFixed(2)),
       card("memory of " + bytes(node.memory_max), bytes(node.memory_used)), card("data", bytes(node.load)), card("up for", seconds(node.uptime_seconds)),
-      card("Helenus " + node.helenus_version, "as " + node.release_version), card("panics", number(node.exceptions), node.exceptions ? "bad" : "good")),
+      card("Helenus " + node.helenus_version, "as " + node.release_version), card("exceptions", number(node.exceptions), node.exceptions ? "bad" : "good")),
     table("Latencies of clients", [
       ["Requests", (r) => r.title], ["a second", (r) => rate(r.now.per), "n"], ["last minutes", (r) => line(r.now.history, r.title + " a second")],
       ["p50 now", (r) => micros(percentile(r.recent, 0.5)), "n"], ["p99 now", (r) => micros(percentile(r.recent, 0.99)), "n"],
