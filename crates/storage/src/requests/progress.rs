@@ -122,18 +122,22 @@ impl Compactions {
         self.count_ended(finished.at_millis.div_euclid(1000));
     }
 
-    /// Counts a compaction that ended in a second. A second before the last one, of a clock that
-    /// was set back, counts as the last one.
+    /// Counts a compaction that ended in a second. Later seconds, of a clock that was set back,
+    /// count as this one: otherwise their compactions would count as recent until the clock is
+    /// there again.
     fn count_ended(&self, second: i64) {
         let mut ended = self.ended.lock().expect("no panic inside");
-        if let Some((_, count)) = ended.back_mut().filter(|(last, _)| *last >= second) {
-            *count += 1;
-            return;
+        let mut count = 1;
+        while let Some((last, before)) = ended.back().copied()
+            && last >= second
+        {
+            count += before;
+            ended.pop_back();
         }
         if ended.len() == SECONDS_MAX {
             ended.pop_front();
         }
-        ended.push_back((second, 1));
+        ended.push_back((second, count));
     }
 
     /// Asks the compactions of a kind to end.
@@ -178,8 +182,16 @@ mod tests {
         seconds.clone().for_each(|second| (0..3).for_each(|_| compactions.count_ended(second)));
         assert_eq!(compactions.ended_since(1_100_000), 3 * 900);
         assert_eq!(compactions.ended_since(1_999_999), 3);
-        compactions.count_ended(1_990);
-        assert_eq!(compactions.ended_since(1_999_000), 4, "the clock was set back");
         assert_eq!(compactions.ended.lock().expect("no panic inside").len(), SECONDS_MAX.min(seconds.count()));
+    }
+
+    /// The clock was an hour ahead: compactions of that time count for fifteen minutes, not more.
+    #[test]
+    fn compactions_are_forgotten_after_the_clock_was_set_back() {
+        let compactions = Compactions::default();
+        [1_000, 4_600, 4_601, 1_001].into_iter().for_each(|second| compactions.count_ended(second));
+        assert_eq!(compactions.ended_since(1_001_000), 3);
+        compactions.count_ended(1_950);
+        assert_eq!(compactions.ended_since(1_050_000), 1);
     }
 }
