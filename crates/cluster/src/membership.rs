@@ -27,7 +27,7 @@ use crate::node::Node;
 use crate::range_movement_state::{BootstrapState, JOINING, Mode, MovementSettings};
 use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
 use crate::range_movements::removal;
-use crate::repair_state::schedule::turns::{Phase, ScheduleStatus};
+use crate::repair_state::schedule::turns::{self, Phase, ScheduleStatus};
 use crate::repair_state::settings::RepairSettings;
 use crate::schema_agreement::waiting::FIRST_SCHEMA_WAIT;
 use crate::system_rows::SystemRow;
@@ -322,9 +322,11 @@ impl Node {
 /// Whether an event may change the ring. Values that each node tells anew every minute do not:
 /// otherwise a ring of a thousand nodes would be made anew many times a second.
 fn is_of_the_ring(event: &Event) -> bool {
-    use ApplicationState::{DiskUsage, IndexStatus, Load, NetVersion, ReleaseVersion, Schema, SstableVersions, X10};
+    use ApplicationState::{DiskUsage, IndexStatus, Load, NetVersion, ReleaseVersion, Schema, SstableVersions};
     let Event::Changed(_, state) = event else { return true };
-    !matches!(state, DiskUsage | IndexStatus | Load | NetVersion | ReleaseVersion | Schema | SstableVersions | X10)
+    let is_restless =
+        matches!(state, DiskUsage | IndexStatus | Load | NetVersion | ReleaseVersion | Schema | SstableVersions);
+    !is_restless && *state != turns::STATE
 }
 
 /// Follows the ring for a node, for as long as the node is there.

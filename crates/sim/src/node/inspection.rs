@@ -17,7 +17,7 @@ use crate::judges::converged::{Facts, View};
 const REPAIR_MAX: Duration = Duration::from_secs(600);
 
 /// States of gossip whose values change all the time.
-const RESTLESS: [ApplicationState; 3] = [ApplicationState::Load, ApplicationState::Severity, ApplicationState::X10];
+const RESTLESS: [ApplicationState; 3] = [ApplicationState::Load, ApplicationState::Severity, ApplicationState::X8];
 
 /// The schema version of each node.
 pub(super) fn schema_versions(running: &RunningNodes<'_>) -> Vec<[u8; 16]> {

@@ -1,9 +1,9 @@
 //! Turns of nodes in the schedule of repairs: each node tells by gossip how it stands, and the
 //! node with the most urgent repair goes first.
 //!
-//! The value stands in the application state X10, which Cassandra passes on and does not read:
-//! `helenus repair=PHASE since=SECONDS`. Its first word also tells that the node is no Cassandra
-//! (docs/notes/0016).
+//! The value stands in the application state X8 ([`STATE`]), which Cassandra passes on and does not
+//! read: `helenus repair=PHASE since=SECONDS`. Its first word also tells that the node is no
+//! Cassandra (docs/notes/0016).
 //!
 //! 1. A node that has something to repair, and whose replicas are up, tells `due` with the time by
 //!    which it should be done.
@@ -22,7 +22,16 @@ use std::time::Duration;
 use internode::payload::gossip::ApplicationState;
 
 /// The state of gossip in which nodes tell of their schedules.
-pub const STATE: ApplicationState = ApplicationState::X10;
+///
+/// States go over the wire by their numbers, and Cassandra cannot read a message with a number that
+/// its version does not have: every state in the message is lost with it. X8 has the last number of
+/// Cassandra 4.0, where it is named X10. X9 and X10 have numbers that came with 4.1 and 5.0.
+pub const STATE: ApplicationState = ApplicationState::X8;
+
+/// The last number of a state that Cassandra 4.0 has.
+const STATE_NUMBER_MAX: u8 = 28;
+
+const _: () = assert!(STATE as u8 <= STATE_NUMBER_MAX, "Cassandra 4.0 reads a message with this state");
 
 /// Gossip reaches all nodes of a ring within this time (docs/notes/0014).
 pub const SETTLE: Duration = Duration::from_secs(20);
