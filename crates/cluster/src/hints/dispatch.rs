@@ -8,6 +8,9 @@
 //! the page that were not taken. A hint may come twice, and applying it twice changes nothing. A
 //! file that was sent whole is removed.
 //!
+//! A Cassandra that has just come up gets its hints when it has the schema of this node
+//! ([`would_forget_hints`]).
+//!
 //! The hints of this node itself ([`Node::hint_self`]) are not sent but applied, as if they had
 //! come from another node, and at no pace.
 //!
@@ -28,7 +31,7 @@ use futures_util::future::join_all;
 use gossip::{Peer, Status};
 use hints::{Hint, HintError, HintFile, HostId, Page, Reader};
 use internode::Verb;
-use internode::payload::gossip::ApplicationState;
+use internode::payload::gossip::{ApplicationState, EndpointState};
 use internode::payload::hint::HintMessage;
 use membership::{Request, RequestFailure};
 use sending::Pace;
@@ -36,6 +39,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::handoff::Dispatcher;
 use crate::node::Node;
+use crate::repair_state::schedule::turns::{self, ScheduleStatus};
 use crate::replica::apply::within;
 
 /// Time between two looks at which hosts are up (`HintsService.startDispatch`).
@@ -43,6 +47,11 @@ pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
 /// Time between two looks for files whose hints have all expired (`HintsCleanupTrigger`).
 const CLEANUP_PERIOD: Duration = Duration::from_secs(60 * 60);
+
+/// Time after which a Cassandra that has come up gets its hints even though it tells another
+/// schema than that of this node: schemas that differ for so long may differ for good. A Cassandra
+/// that has been started asks for the schemas of others at once.
+const SCHEMA_WAIT: Duration = Duration::from_secs(90);
 
 /// Starts the thread.
 pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
@@ -150,12 +159,25 @@ impl Node {
         store.hosts().into_iter().filter(|host_id| self.is_there(host_id)).collect()
     }
 
-    /// Whether a host can take hints now: it is up, or it is this node, which has joined.
+    /// Whether a host can take hints now: it is up and knows their tables, or it is this node,
+    /// which has joined.
     fn is_there(&self, host_id: &HostId) -> bool {
         match *host_id == self.identity.host_id {
             true => self.messenger().is_some(),
-            false => self.address_of_live(host_id).is_some(),
+            false => self.address_of_live(host_id).is_some_and(|address| self.keeps_hints(address)),
         }
+    }
+
+    /// Whether a node that is up would apply the hints that it gets now, or refuse them, so that
+    /// none is lost.
+    fn keeps_hints(&self, address: SocketAddr) -> bool {
+        let Some(messenger) = self.messenger() else { return true };
+        let schema = types::literal::print_uuid(&self.schema().version);
+        let now = Duration::from_nanos(self.env.clock.monotonic_nanos());
+        messenger.with_gossip(|gossip| {
+            let peer = gossip.peers().get(&address);
+            peer.is_none_or(|peer| !would_forget_hints(&peer.state, &schema, now.saturating_sub(peer.since)))
+        })
     }
 
     /// The address of a host that is up.
@@ -329,5 +351,38 @@ impl Node {
     pub fn resume_handoff(&self) {
         self.handoff.is_paused.store(false, Ordering::Relaxed);
         tracing::info!("hints are sent again");
+    }
+}
+
+/// Whether a node that has been up for this time would forget hints. A Cassandra takes the table of
+/// a hint that it does not know for dropped, and answers as if it had applied the hint. The sender
+/// removes the hint then, though the table may only not have come yet: it was made while that node
+/// was down. A Helenus refuses such a hint until it has the schema of the others.
+fn would_forget_hints(told: &EndpointState, own_schema: &str, up_for: Duration) -> bool {
+    let is_helenus = told.value(turns::STATE).and_then(ScheduleStatus::parse).is_some();
+    let has_schema = told.value(ApplicationState::Schema) == Some(own_schema);
+    !is_helenus && !has_schema && up_for < SCHEMA_WAIT
+}
+
+#[cfg(test)]
+mod tests {
+    use internode::payload::gossip::VersionedValue;
+
+    use super::*;
+
+    #[test]
+    fn a_cassandra_gets_hints_when_it_has_the_schema() {
+        let state = |values: &[(ApplicationState, &str)]| {
+            let value = |text: &str| VersionedValue { value: text.to_owned(), version: 1 };
+            let values = values.iter().map(|&(of, text)| (of, value(text))).collect();
+            EndpointState { generation: 1, heartbeat: 1, values }
+        };
+        let (behind, agreed) = (state(&[(ApplicationState::Schema, "b")]), state(&[(ApplicationState::Schema, "a")]));
+        let helenus = state(&[(ApplicationState::Schema, "b"), (turns::STATE, "helenus repair=off since=0")]);
+        let forgets = |told: &EndpointState, up_for| would_forget_hints(told, "a", up_for);
+        assert!(forgets(&behind, Duration::ZERO) && forgets(&state(&[]), Duration::from_secs(89)));
+        assert!(!forgets(&agreed, Duration::ZERO));
+        assert!(!forgets(&behind, SCHEMA_WAIT), "the schemas may differ for good");
+        assert!(!forgets(&helenus, Duration::ZERO), "it refuses what it does not know");
     }
 }
