@@ -31,6 +31,9 @@ pub(crate) struct Replacements {
     /// Nodes that have been replaced, by address: their host id, and the generation of their last
     /// start. Another node that has the address later is not concerned, whatever its clock says.
     replaced: BTreeMap<SocketAddr, ([u8; 16], i32)>,
+    /// The host ids of nodes that have been replaced, each with that of the node that has its
+    /// tokens since. At most [`REPLACED_MAX`].
+    successors: BTreeMap<[u8; 16], [u8; 16]>,
 }
 
 impl Replacements {
@@ -64,6 +67,22 @@ impl Replacements {
         others
     }
 
+    /// The host id of the node that has the tokens of a replaced one now; None: this node has not
+    /// heard that the node with this host id was replaced. A node that has replaced another may
+    /// have been replaced in turn. `is_there`: the ring has a host id.
+    pub(crate) fn successor(&self, of: &[u8; 16], is_there: impl Fn(&[u8; 16]) -> bool) -> Option<[u8; 16]> {
+        let mut next = self.successors.get(of);
+        // each step passes one entry; more steps than entries would go round in a circle
+        for _ in 0..self.successors.len() {
+            match next {
+                Some(id) if is_there(id) => break,
+                Some(id) => next = self.successors.get(id),
+                None => break,
+            }
+        }
+        next.filter(|id| is_there(id)).copied()
+    }
+
     /// Called for an endpoint that is a member: if it was about to replace another one, it has
     /// done so.
     fn complete(&mut self, endpoint: &Endpoint, others: &[(i32, Endpoint)]) {
@@ -78,6 +97,12 @@ impl Replacements {
         self.replaced.insert(address, (other.host_id, *generation));
         if self.replaced.len() > REPLACED_MAX {
             self.replaced.pop_first();
+        }
+        if other.host_id != endpoint.host_id {
+            self.successors.insert(other.host_id, endpoint.host_id);
+        }
+        if self.successors.len() > REPLACED_MAX {
+            self.successors.pop_first();
         }
     }
 }
@@ -128,5 +153,27 @@ mod tests {
         assert!(!steps(&[begun, (&this, (9, &dead), Some(&endpoint(4, &[2])))]), "it leaves a token");
         let (own_begun, own_done) = ((&own_begins, (9, &dead), None), (&own, (9, &dead), None));
         assert!(!steps(&[own_begun]) && steps(&[own_begun, own_done]));
+    }
+
+    /// Node 4 replaces node 2, and is replaced by node 5 when it has died.
+    #[test]
+    fn the_successor_of_a_replaced_node_is_the_one_that_is_there() {
+        let this = endpoint(1, &[1]);
+        let down = |of: &Endpoint| Endpoint { is_up: false, ..of.clone() };
+        let mut replacements = Replacements::default();
+        for (dead, new) in [(endpoint(2, &[2]), endpoint(4, &[2])), (endpoint(4, &[2]), endpoint(5, &[2]))] {
+            let begins = Endpoint { state: State::Replacing(dead.address), ..new.clone() };
+            for new in [begins, new] {
+                replacements.follow(&this, vec![(5, down(&dead)), (6, new)], |_| true);
+            }
+        }
+        let successor = |of: u8, there: &[u8]| {
+            let found = replacements.successor(&[of; 16], |id| there.iter().any(|number| *id == [*number; 16]));
+            found.map(|id| id[0])
+        };
+        assert_eq!(successor(2, &[1, 4]), Some(4));
+        assert_eq!(successor(2, &[1, 5]), Some(5), "the first successor was replaced, too");
+        assert_eq!(successor(4, &[1, 5]), Some(5));
+        assert_eq!((successor(2, &[1]), successor(1, &[1, 4])), (None, None));
     }
 }

@@ -8,6 +8,10 @@
 //! the page that were not taken. A hint may come twice, and applying it twice changes nothing. A
 //! file that was sent whole is removed.
 //!
+//! The hints of a host that was replaced go to the node that has replaced it: that node has the
+//! ranges, and may have fetched them from a replica that lacks the mutations. Cassandra keeps such
+//! hints for ever.
+//!
 //! A Cassandra that has just come up gets its hints when it has the schema of this node
 //! ([`would_forget_hints`]).
 //!
@@ -22,7 +26,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -156,7 +160,18 @@ impl Node {
 
     fn hosts_to_send_to(&self) -> Vec<HostId> {
         let Some(store) = self.handoff.store.get().filter(|_| !self.is_handoff_paused()) else { return Vec::new() };
-        store.hosts().into_iter().filter(|host_id| self.is_there(host_id)).collect()
+        store.hosts().into_iter().filter(|host_id| self.is_there(&self.taker_of(host_id))).collect()
+    }
+
+    /// The host that gets the hints of a host: itself, or the one that has replaced it.
+    fn taker_of(&self, host_id: &HostId) -> HostId {
+        let ring = self.ring.load();
+        let is_there = |id: &HostId| ring.endpoints().iter().any(|endpoint| endpoint.host_id == *id);
+        if is_there(host_id) {
+            return *host_id;
+        }
+        let replacements = self.membership_state.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+        replacements.successor(host_id, is_there).unwrap_or(*host_id)
     }
 
     /// Whether a host can take hints now: it is up and knows their tables, or it is this node,
@@ -190,11 +205,13 @@ impl Node {
     async fn send_hints(&self, host_id: HostId) {
         let Some(store) = self.handoff.store.get() else { return };
         let mut pace = Pace::new(&self.env);
-        while !self.is_handoff_paused() && self.is_there(&host_id) {
+        let mut taker = self.taker_of(&host_id);
+        while !self.is_handoff_paused() && self.is_there(&taker) {
             let Some(file) = store.take_file(&host_id) else { return };
-            if !self.send_whole(file, &host_id, &mut pace).await {
+            if !self.send_whole(file, &taker, &mut pace).await {
                 return;
             }
+            taker = self.taker_of(&host_id);
         }
     }
 
@@ -267,11 +284,12 @@ impl Node {
         if to == own {
             return Ok(self.take_page(file, &page).await);
         }
-        // only a node that leaves sends hints to another node than their host
-        let is_transfer = *to != host_id;
+        // only a node that leaves sends hints to another node than the one that takes them
+        let is_transfer = *to != self.taker_of(&host_id);
         // this node gives its own hints to another one only when it leaves, and nobody keeps hints
-        // for a node that has left: whoever gets them applies them, or keeps them for all replicas
-        let host_id = if host_id == *own { *to } else { host_id };
+        // for a node that has left: whoever gets them applies them, or keeps them for all replicas.
+        // The node that has replaced their host does the same
+        let host_id = if host_id == *own || !is_transfer { *to } else { host_id };
         let mut answers = Vec::with_capacity(page.hints.len());
         for (place, hint) in page.hints.into_iter().enumerate().filter(|(place, _)| !file.taken.contains(place)) {
             let now_millis = self.env.clock.now_micros() / 1000;

@@ -99,6 +99,20 @@ fn replaced(seed: u64) -> SimRing {
     ring
 }
 
+/// The hints that wait for the dead node go to the one that has replaced it, and no file is left.
+#[test]
+fn hints_of_a_dead_node_go_to_the_one_that_replaces_it() {
+    let mut ring = replaced(58);
+    ring.agree();
+    write(&ring, 0, 1, Consistency::One);
+    let wait = |ring: &SimRing| !ring.node(0).pending_hints().is_empty();
+    assert!(ring.world.run_until(PATIENCE, || wait(&ring)), "the dead node has missed writes");
+    ring.start(3);
+    agree_on_members(&ring, &[0, 1, 3]);
+    assert!(ring.world.run_until(PATIENCE, || !wait(&ring)), "the hints are taken");
+    check_replicas(&ring, &[0, 1]);
+}
+
 /// A node that has replaced another and dies before anybody hears of it is a member when it is
 /// started again, whether it is still told whom it replaces or not.
 #[test]
