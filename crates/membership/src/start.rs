@@ -19,6 +19,7 @@ use gossip::{Gossip, Local, Now, Options, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use links::{LinkOptions, Links, Receiver};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::callbacks::Callbacks;
 use crate::local_states::LocalApplicationStates;
@@ -331,7 +332,7 @@ impl Membership {
         let shared = self.shared.clone();
         let (stop, mut stopped) = oneshot::channel::<()>();
         let rounds = async move {
-            let mut heard = shared.env.now();
+            let (mut heard, mut renewal) = (shared.env.now(), SeedRenewal::default());
             loop {
                 let random = shared.env.random.clone();
                 if !happens(Rare::NoGossip) {
@@ -343,7 +344,8 @@ impl Membership {
                     heard = shared.env.now();
                 } else if shared.env.elapsed(heard) >= SEEDS_AGAIN {
                     heard = shared.env.now();
-                    shared.renew_seeds().await;
+                    let of_task = shared.clone();
+                    renewal.begin(async move { of_task.renew_seeds().await });
                 }
                 tokio::select! {
                     _ = &mut stopped => return,
@@ -370,6 +372,22 @@ impl Membership {
     /// Tells the others whether drivers may connect now.
     pub fn set_ready(&self, ready: bool) {
         self.with_gossip(|gossip| gossip.local.set(ApplicationState::RpcReady, ready.to_string()));
+    }
+}
+
+/// The look-up of the seeds' names beside the rounds of gossip. The failure that hides all other
+/// nodes may hide the name servers, too, and then a look-up takes minutes. Rounds must go on
+/// meanwhile: without them a node that comes back into the ring would be taken for dead, and no
+/// request would be told that its answer has not come.
+#[derive(Default)]
+pub(crate) struct SeedRenewal(Option<JoinHandle<()>>);
+
+impl SeedRenewal {
+    /// Begins a look-up as a task of the calling thread, unless the last one has not ended.
+    pub(crate) fn begin(&mut self, look_up: impl Future<Output = ()> + 'static) {
+        if self.0.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.0 = Some(tokio::task::spawn_local(look_up));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use links::{LinkOptions, Peer, Scope};
 
 use super::*;
 use crate::shared::{ResponseReceiver, Waiting};
+use crate::start::SeedRenewal;
 
 mod failures;
 
@@ -447,6 +448,32 @@ fn a_node_starts_while_its_seed_is_down() {
     let (_, fourth) = took(4, seeded(4, &[0]));
     let error = fourth.lock().unwrap().take().unwrap().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.starts_with("none of the seeds answers: no link can be opened to 10.0.0.1:7000;"), "{error}");
+}
+
+/// Name servers that do not answer hold up no round, and are not asked twice at a time.
+#[test]
+fn seeds_are_looked_up_beside_the_rounds() {
+    let world = World::new(31, 1);
+    let (env, begun) = (world.env(0), Arc::<Mutex<Vec<usize>>>::default());
+    let (of_task, told) = (env.clone(), begun.clone());
+    let rounds = async move {
+        let mut renewal = SeedRenewal::default();
+        for round in 1..=4 {
+            let told = told.clone();
+            // the first look-up ends at once, the second never
+            renewal.begin(async move {
+                told.lock().unwrap().push(round);
+                if round > 1 {
+                    std::future::pending::<()>().await;
+                }
+            });
+            of_task.sleep(Duration::from_secs(1)).await;
+        }
+        told.lock().unwrap().push(0);
+    };
+    env.tasks.spawn_local_worker("rounds", Box::new(move || Box::pin(rounds)));
+    assert!(world.run_until(Duration::from_secs(60), || begun.lock().unwrap().contains(&0)));
+    assert_eq!(*begun.lock().unwrap(), [1, 2, 0]);
 }
 
 /// A node that is alone at its start, as a seed is, knows the members from before its restart. They
