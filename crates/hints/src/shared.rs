@@ -22,6 +22,10 @@ pub(crate) const BUFFER_SIZE_EAGER: usize = BUFFER_SIZE_MAX / 4;
 /// Most bytes of an entry. A larger one is refused, as Cassandra refuses one that is larger than
 /// half a buffer.
 pub const ENTRY_SIZE_MAX: usize = BUFFER_SIZE_MAX / 2;
+/// The shortest pause between two attempts at writing after one has failed, where
+/// `hints_flush_period` is shorter or 0. Otherwise a full disk would keep a core busy, and fill the
+/// log with a warning for each attempt.
+pub(crate) const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 const _: () = {
     assert!(BUFFER_SIZE_EAGER < BUFFER_SIZE_MAX, "the writer begins before hints are refused");

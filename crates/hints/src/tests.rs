@@ -302,6 +302,22 @@ fn a_full_disk_keeps_hints_in_memory_until_it_has_room() {
     assert_eq!(store.size(&[1; 16]), 0);
 }
 
+/// However short the time is after which hints are written.
+#[test]
+fn a_full_disk_is_not_tried_again_without_a_pause() {
+    let sim = Sim::new(11);
+    let settings = Settings { flush_period: Duration::ZERO, ..Settings::default() };
+    let store = HintStore::open(&sim.env(), StoreOptions { settings, ..options(None) }).unwrap();
+    sim.disk().inject(Fault { op: Op::Write, path: "hints".to_owned(), skip: 0, times: u64::MAX, errno: ENOSPC });
+    assert!(store.add([1; 16], &Entry::of_hint(&[1; 100]).unwrap()));
+    let steps = (0..100).filter(|_| sim.step()).count();
+    assert!(steps < 100 && store.figures().failed_writes.get() == 1, "{steps} steps");
+    sim.disk().heal();
+    sim.advance(Duration::from_secs(1));
+    sim.run_until_idle();
+    assert_eq!(store.pending().len(), 1, "it is tried again");
+}
+
 #[test]
 fn a_file_is_closed_when_it_has_its_size() {
     let sim = Sim::new(6);

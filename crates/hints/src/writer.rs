@@ -13,7 +13,7 @@ use env::Next;
 use crate::descriptor::{Descriptor, HostId};
 use crate::files::HintFile;
 use crate::output::Output;
-use crate::shared::{BUFFER_SIZE_EAGER, Shared};
+use crate::shared::{BUFFER_SIZE_EAGER, RETRY_PAUSE_MIN, Shared};
 
 /// A step of the background task.
 pub(crate) fn step(shared: &Shared) -> Next {
@@ -28,7 +28,7 @@ pub(crate) fn step(shared: &Shared) -> Next {
     if flush(shared, &mut outputs) {
         return Next::Idle;
     }
-    Next::After(shared.settings.flush_period)
+    Next::After(shared.settings.flush_period.max(RETRY_PAUSE_MIN))
 }
 
 /// Writes the hints of a host in memory, and closes its file.
