@@ -14,8 +14,13 @@ pub fn run(session: &mut Session, statement: &str) -> bool {
     let words = first_words(statement);
     // the tables of traces are not traced themselves
     let traced = session.tracing && !(words[0] == "select" && reads_traces(session, statement));
+    let describes = words[0] == "describe" || words[0] == "desc";
     let begun = std::time::Instant::now();
-    let parameters = session.parameters();
+    let mut parameters = session.parameters();
+    if describes {
+        // the node cuts this answer into pages, too; a part of a schema would look like all of it
+        parameters.page_size = None;
+    }
     let Some(answered) = execute(session, statement, &parameters, traced) else {
         session.say("Cancelled; the node may still carry the statement out.");
         return false;
@@ -23,7 +28,7 @@ pub fn run(session: &mut Session, statement: &str) -> bool {
     let answer = match answered {
         Ok(answer) => answer,
         // as in cqlsh the message alone
-        Err(Failure::Server(error)) if words[0] == "describe" || words[0] == "desc" => {
+        Err(Failure::Server(error)) if describes => {
             session.error(&error.message);
             return false;
         }
@@ -39,7 +44,7 @@ pub fn run(session: &mut Session, statement: &str) -> bool {
         Content::Rows(page) if words[0] == "explain" && is_drawn(session, &page) => {
             explain::print(session, &page).is_ok()
         }
-        Content::Rows(page) if words[0] == "describe" || words[0] == "desc" => print_plain(session, &page),
+        Content::Rows(page) if describes => print_plain(session, &page),
         Content::Rows(page) => {
             let counted = words[0] == "select" || words[0] == "list";
             print_pages(session, statement, page, counted, traced, &mut traces, took)

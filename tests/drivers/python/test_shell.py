@@ -138,6 +138,14 @@ def test_explanations_are_trees(shell, table, is_helenus):
         assert re.search(r"^.  ├─ memtable|^.  └─ memtable", out, re.M), out
 
 
+def test_descriptions_are_whole_whatever_the_size_of_pages(shell, session, keyspace):
+    session.execute(f"CREATE TABLE {keyspace}.described (k int PRIMARY KEY)")
+    done = shell(f"PAGING 1;\nDESCRIBE KEYSPACE {keyspace};\n\\d\n")
+    assert done.returncode == 0, done.stderr
+    assert f"CREATE KEYSPACE {keyspace}" in done.stdout and f"CREATE TABLE {keyspace}.described" in done.stdout, done.stdout
+    assert "system_schema" in done.stdout and "system_traces" in done.stdout, done.stdout
+
+
 def cqlsh(contact, home, statement):
     code, out = shells.run(contact.host, contact.port, statement + ";\n", home)
     assert code == 0, out
