@@ -187,8 +187,9 @@ pub fn password(question: &str) -> Result<String, String> {
     }
 }
 
-/// Reads one line of data at a terminal, for COPY FROM STDIN; None: the input has ended.
-pub fn data_line(question: &str) -> Option<String> {
+/// Reads one line that is no statement, of the data of COPY FROM STDIN or behind a page; None: the
+/// input has ended, or Ctrl-C was pressed.
+pub fn line(question: &str) -> Option<String> {
     let mut editor = Editor::<(), DefaultHistory>::new().ok()?;
     editor.set_auto_add_history(false);
     editor.readline(question).ok()

@@ -65,8 +65,9 @@ fn save(typed: &mut editor::Prompt, path: &Path) {
 fn execute(session: &mut Session, text: &str) {
     let text = format!("{text}\n");
     let (statements, _) = lexer::statements(&text, false);
+    session.begin();
     for statement in statements {
-        if session.ended {
+        if session.is_over() {
             break;
         }
         let mut nothing = std::io::empty();

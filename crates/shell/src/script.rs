@@ -52,7 +52,7 @@ pub fn text(session: &mut Session, text: &str) {
     let (statements, _) = lexer::statements(text, false);
     let mut stdin = std::io::stdin().lock();
     for statement in statements {
-        if session.ended {
+        if session.is_over() {
             break;
         }
         run(session, statement.text, &mut stdin, 0);
@@ -92,7 +92,7 @@ pub fn lines(session: &mut Session, reader: &mut dyn BufRead, name: &str, depth:
     let mut number = 1;
     session.place = Some((name.to_owned(), number));
     let mut line = Vec::new();
-    while !session.ended {
+    while !session.is_over() {
         line.clear();
         match reader.read_until(b'\n', &mut line) {
             Ok(0) => break,
@@ -110,7 +110,7 @@ pub fn lines(session: &mut Session, reader: &mut dyn BufRead, name: &str, depth:
         }
         let (statements, rest) = lexer::statements(&buffer, true);
         for statement in statements {
-            if !session.ended {
+            if !session.is_over() {
                 run(session, statement.text, reader, depth);
             }
         }
@@ -123,7 +123,7 @@ pub fn lines(session: &mut Session, reader: &mut dyn BufRead, name: &str, depth:
 /// The rest behind the last `;`: a command of the shell is executed, a statement is not, because
 /// the file may have been cut.
 fn finish(session: &mut Session, rest: &str, reader: &mut dyn BufRead, depth: usize) {
-    if session.ended {
+    if session.is_over() {
         return;
     }
     let with_end = format!("{rest}\n");

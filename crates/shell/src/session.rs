@@ -2,12 +2,14 @@
 //!
 //! Holds state and the ways to print; each command is a module beside it.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use types::Consistency;
 
 use crate::connection::{Answer, Connection, Content, Failure, Page, Parameters, Target};
@@ -95,6 +97,11 @@ pub struct Session {
     pub place: Option<(String, usize)>,
     /// Lines of statements that were executed at the prompt.
     pub history: Vec<String>,
+    /// Ctrl-C of a person at the prompt, also while a file of SOURCE is executed; None: a script,
+    /// which the signal ends, or a wait that looks for the signal.
+    interrupts: Cell<Option<Signal>>,
+    /// Whether a person has given up what was typed, with all statements that come from it.
+    is_given_up: Cell<bool>,
 }
 
 /// Most statements that HISTORY remembers.
@@ -110,6 +117,13 @@ impl Session {
         if options.debug {
             eprintln!("Connected to {} with version {} of the protocol", connection.address, connection.version);
         }
+        let interrupts = match interactive {
+            true => {
+                let _inside = runtime.enter();
+                Some(signal(SignalKind::interrupt()).map_err(|error| error.to_string())?)
+            }
+            false => None,
+        };
         let mut session = Self {
             runtime,
             connection: Arc::new(connection),
@@ -134,6 +148,8 @@ impl Session {
             schema_changed: true,
             place: None,
             history: Vec::new(),
+            interrupts: Cell::new(interrupts),
+            is_given_up: Cell::new(false),
         };
         session.read_versions().map_err(|error| error.to_string())?;
         if let Some(keyspace) = options.keyspace {
@@ -182,17 +198,40 @@ impl Session {
         }
     }
 
-    /// Waits for a future. A person may end the wait with Ctrl-C: then None.
-    pub fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        if !self.interactive {
-            return Some(self.runtime.block_on(future));
-        }
+    /// Begins with what a person has typed. A Ctrl-C from before is not meant for it.
+    pub fn begin(&self) {
+        self.is_given_up.set(false);
+        let Some(mut interrupts) = self.interrupts.take() else { return };
         self.runtime.block_on(async {
             tokio::select! {
-                value = future => Some(value),
-                _ = tokio::signal::ctrl_c() => None,
+                biased;
+                _ = interrupts.recv() => {}
+                () = std::future::ready(()) => {}
             }
-        })
+        });
+        self.interrupts.set(Some(interrupts));
+    }
+
+    /// Whether no further statement is to be executed: the shell or a file ends, or a person has
+    /// given up what was typed.
+    pub fn is_over(&self) -> bool {
+        self.ended || self.is_given_up.get()
+    }
+
+    /// Waits for a future. A person may end the wait with Ctrl-C: then None, and no further
+    /// statement is executed ([`Self::is_over`]). A Ctrl-C between two waits ends the second one.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let Some(mut interrupts) = self.interrupts.take() else { return Some(self.runtime.block_on(future)) };
+        let value = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = interrupts.recv() => None,
+                value = future => Some(value),
+            }
+        });
+        self.interrupts.set(Some(interrupts));
+        self.is_given_up.set(self.is_given_up.get() || value.is_none());
+        value
     }
 
     /// Waits for a future to its end.

@@ -1,13 +1,11 @@
 //! A statement of CQL: sent to the node, its rows printed page by page, then warnings and trace.
 
-use std::io::{BufRead, Write};
-
 use crate::connection::{Answer, Content, Failure, Page};
 use crate::lexer::{self, Kind};
 use crate::session::{Expand, Session};
 use crate::table::{self, Cell, Format};
 use crate::value::DIM;
-use crate::{explain, trace};
+use crate::{editor, explain, trace};
 
 /// Executes a statement and prints what comes of it. Whether it succeeded.
 pub fn run(session: &mut Session, statement: &str) -> bool {
@@ -246,13 +244,10 @@ fn layout_page(session: &Session, names: &[Cell], rows: &[Vec<Cell>], before: us
     }
 }
 
-/// Asks whether the next page is wanted.
+/// Asks whether the next page is wanted. To the editor Ctrl-C is a key, which ends the result as
+/// `q` and Ctrl-D do.
 fn wants_next_page() -> bool {
-    print!("---MORE---");
-    let _ = std::io::stdout().flush();
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.is_ok_and(|length| length > 0) && !line.trim().eq_ignore_ascii_case("q")
+    editor::line("---MORE---").is_some_and(|line| !line.trim().eq_ignore_ascii_case("q"))
 }
 
 fn print_warnings(session: &mut Session, warnings: &[String]) {

@@ -30,7 +30,9 @@ pub fn print(session: &mut Session, id: [u8; 16]) {
             Ok(_) => {}
             Err(failure) => return session.error(&format!("Unable to fetch query trace: {failure}")),
         }
-        session.block(async { tokio::time::sleep(LOOK_AGAIN).await });
+        if session.wait(async { tokio::time::sleep(LOOK_AGAIN).await }).is_none() {
+            return session.say("Cancelled; SHOW SESSION shows the trace later.");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 
@@ -265,6 +266,35 @@ def test_at_a_terminal(contact, home, table, keyspace):
     terminal.close()
     history = (home / ".cassandra" / "helenus_history").read_text()
     assert "WHERE id = 2;" in history
+
+
+def test_ctrl_c_ends_what_was_typed_and_not_the_shell(contact, home, session, keyspace, tmp_path):
+    table = f"{keyspace}.long"
+    session.execute(f"CREATE TABLE {table} (k int, c int, PRIMARY KEY (k, c))")
+    for c in range(3):
+        session.execute(f"INSERT INTO {table} (k, c) VALUES (1, {c})")
+    script = tmp_path / "script.cql"
+    script.write_text(f"SELECT c FROM {table} WHERE k = 1;\n" * 50_000 + "SELECT key FROM system.local;\n")
+    terminal = Terminal(contact, home)
+    terminal.until("cql> ")
+    # a file, before any other wait of the shell; the terminal is not the one that controls the process
+    terminal.type(f"SOURCE '{script}';\r")
+    terminal.until("(3 rows)")
+    terminal.process.send_signal(signal.SIGINT)
+    seen = terminal.until("cql> ")
+    assert "Cancelled" in seen and "(1 rows)" not in seen, seen[-2000:]
+    # the rest of a result
+    terminal.type("PAGING 1;\r")
+    terminal.until("Page size: 1")
+    terminal.until("cql> ")
+    terminal.type(f"SELECT c FROM {table} WHERE k = 1;\r")
+    terminal.until("---MORE---")
+    terminal.type("\x03")
+    terminal.until("(1 rows)")
+    terminal.until("cql> ")
+    terminal.type("\x04")
+    assert terminal.process.wait(30) == 0
+    terminal.close()
 
 
 def test_login(guarded, home, tmp_path):

@@ -559,7 +559,7 @@ fn standard_input(interactive: bool, input: &mut dyn BufRead) -> io::Result<Vec<
     let mut text = Vec::new();
     if interactive {
         println!("[Use \\. on a line by itself to end input]");
-        while let Some(line) = editor::data_line("[copy] ").filter(|line| line != "\\." && line != ".") {
+        while let Some(line) = editor::line("[copy] ").filter(|line| line != "\\." && line != ".") {
             text.extend_from_slice(line.as_bytes());
             text.push(b'\n');
         }
