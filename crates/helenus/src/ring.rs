@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use env::Env;
 use env::real::{ChildProgram, start_program};
 use server::memory::MemoryBudget;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Most nodes: each has memory and threads of its own.
 const NODES_MAX: u8 = 32;
@@ -32,6 +32,10 @@ const OUTPUT_MAX: u64 = 1 << 20;
 
 /// Bytes at the end of a node's output in which its last line is looked for.
 const LAST_LINE_MAX: u64 = 64 << 10;
+
+/// The kernel's text about this process, and the most bytes that are read of it.
+const PROCESS_STATUS: &str = "/proc/self/status";
+const PROCESS_STATUS_MAX: u64 = 64 << 10;
 
 /// The words of `helenus ring`.
 #[derive(Subcommand)]
@@ -100,17 +104,56 @@ pub fn run(ring: &Ring) -> ExitCode {
 }
 
 async fn serve(env: &Env, up: &Up) -> Result<(), String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut signals = Signals::new(env).map_err(|error| error.to_string())?;
     let mut nodes = start(env, up)?;
     let result = tokio::select! {
         result = watch(env, &mut nodes) => result,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = signals.next() => Ok(()),
     };
-    stop(env, &mut nodes).await;
+    stop(env, &mut nodes, &mut signals).await;
     result
+}
+
+/// The signals that stop the ring. The nodes have process groups of their own, so no signal of the
+/// terminal reaches them: a ring that died of one would leave its nodes running.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// The terminal is gone. None: the ring was started to outlive its terminal.
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn new(env: &Env) -> std::io::Result<Self> {
+        let status = env.disk.read_all(Path::new(PROCESS_STATUS), PROCESS_STATUS_MAX).unwrap_or_default();
+        let hangup = match ignores_hangups(&String::from_utf8_lossy(&status)) {
+            true => None,
+            false => Some(signal(SignalKind::hangup())?),
+        };
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())?, hangup })
+    }
+
+    async fn next(&mut self) {
+        let Self { terminate, interrupt, hangup } = self;
+        let terminal_gone = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = terminal_gone => {}
+        }
+    }
+}
+
+/// Whether the process was started with hangups ignored, as `nohup` starts one. `status`: the
+/// kernel's text; the lowest bit of its mask of ignored signals is that of SIGHUP.
+fn ignores_hangups(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
 }
 
 fn start(env: &Env, up: &Up) -> Result<Vec<Node>, String> {
@@ -240,14 +283,31 @@ fn tell_ready(nodes: &[Node]) {
     let _ = out.flush();
 }
 
-/// Stops all nodes and waits for their end.
-async fn stop(env: &Env, nodes: &mut [Node]) {
-    for node in nodes.iter().filter(|node| !node.has_ended) {
-        if let Err(error) = node.process.terminate() {
-            eprintln!("helenus: {} cannot be stopped: {error}", node.address);
+/// Stops all nodes and waits for their end. Another signal goes to the nodes that still run, which
+/// then end without a drain.
+async fn stop(env: &Env, nodes: &mut [Node], signals: &mut Signals) {
+    loop {
+        for node in nodes.iter().filter(|node| !node.has_ended) {
+            if let Err(error) = node.process.terminate() {
+                eprintln!("helenus: {} cannot be stopped: {error}", node.address);
+            }
+        }
+        tokio::select! {
+            () = all_ended(env, nodes) => return,
+            () = signals.next() => {}
         }
     }
-    while nodes.iter_mut().any(|node| matches!(node.process.ended(), Ok(None))) {
+}
+
+async fn all_ended(env: &Env, nodes: &mut [Node]) {
+    loop {
+        for node in nodes.iter_mut().filter(|node| !node.has_ended) {
+            // an error means that there is no such process any more
+            node.has_ended = !matches!(node.process.ended(), Ok(None));
+        }
+        if nodes.iter().all(|node| node.has_ended) {
+            return;
+        }
         env.sleep(POLL_INTERVAL).await;
     }
 }
@@ -271,5 +331,12 @@ mod tests {
         }
         assert_eq!(seen, text.len() as u64);
         assert_eq!(last_line(&env, &output), "INFO more");
+    }
+
+    #[test]
+    fn a_ring_that_was_started_with_nohup_outlives_its_terminal() {
+        assert!(ignores_hangups("Name:\thelenus\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000000\n"));
+        assert!(!ignores_hangups("SigIgn:\t0000000000001000\nSigCgt:\t0000000000000001\n"));
+        assert!(!ignores_hangups("SigIgn:\n") && !ignores_hangups(""));
     }
 }

@@ -247,6 +247,30 @@ fn three_processes_are_a_ring() {
     assert_eq!(driver.event(), ("STATUS_CHANGE".to_owned(), "DOWN".to_owned(), 2));
 }
 
+/// The nodes have process groups of their own, which no signal of the terminal reaches.
+#[test]
+fn a_ring_ends_with_its_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let addresses = Addresses::new();
+    let first = 100 + std::process::id() % 100;
+    // whoever runs the tests may ignore hangups, and programs inherit that
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_helenus"), "ring", "up", "1", "--memory", "128M"]);
+    command.args(["--first", &first.to_string(), "--data-dir"]).arg(directory.path().join("ring"));
+    for (key, port) in [("native_transport_port", addresses.port), ("storage_port", addresses.storage_port)] {
+        command.args(["--set", &format!("{key}={port}")]);
+    }
+    let mut ring = Node { process: command.stdout(Stdio::piped()).spawn().unwrap() };
+    let mut line = String::new();
+    BufReader::new(ring.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("helenus ring ready:"), "{line}");
+    let node = (format!("127.0.0.{first}"), addresses.port);
+    assert!(TcpStream::connect(&node).is_ok());
+    assert!(Command::new("kill").args(["-HUP", &ring.process.id().to_string()]).status().unwrap().success());
+    assert!(ring.process.wait().unwrap().success());
+    assert!(TcpStream::connect(&node).is_err());
+}
+
 /// The directory of a node in another rack is not started.
 #[test]
 fn what_would_lose_data_is_refused() {
