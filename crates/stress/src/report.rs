@@ -5,8 +5,9 @@ mod html;
 mod percentiles;
 mod saved_run;
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use hdrhistogram::Histogram;
@@ -63,6 +64,23 @@ pub struct Reports {
     operation: String,
 }
 
+/// Refuses a file that cannot be written. A file that is there keeps its content.
+fn check_writable(path: &Path) -> Result<()> {
+    let is_new = !path.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(path).map(drop);
+    let tried = if is_new { opened.and_then(|()| std::fs::remove_file(path)) } else { opened };
+    tried.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// The runs of a report; none where there is no report yet.
+fn runs_of(path: &Path) -> Result<Vec<SavedRun>> {
+    match std::fs::read_to_string(path) {
+        Ok(page) => saved_run::read(&page),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The line above the lines of intervals.
 fn header() -> String {
     format!(
@@ -108,6 +126,12 @@ impl Reports {
         let create = |path: &std::path::PathBuf| -> Result<BufWriter<File>> {
             Ok(BufWriter::new(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?))
         };
+        // told before the load, and not after hours of it
+        output.json.iter().try_for_each(|path| check_writable(path))?;
+        if let Some(Graph { file, .. }) = &output.graph {
+            check_writable(file)?;
+            runs_of(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
         let mut hdr = output.hdr.as_ref().map(create).transpose()?.map(|file| (file, Instant::now()));
         if let Some((file, _)) = &mut hdr {
             IntervalLogWriterBuilder::new()
@@ -269,11 +293,7 @@ impl Reports {
 
     /// Adds the runs to the report, beside those that it has.
     fn draw(&self, graph: &Graph, runs: &[Finished]) -> Result<()> {
-        let mut all = match std::fs::read_to_string(&graph.file) {
-            Ok(page) => saved_run::read(&page)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
+        let mut all = runs_of(&graph.file)?;
         let operation = graph.operation.as_ref().unwrap_or(&self.operation);
         all.extend(runs.iter().map(|run| SavedRun::new(run, &graph.revision, operation, &self.server.version)));
         let text = saved_run::write(&mut all)?;

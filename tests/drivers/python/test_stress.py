@@ -150,7 +150,13 @@ def test_a_fixed_rate_is_kept_and_reported(contact, tmp_path):
     stress(contact, *words, "-graph", f"file={page}", "title=two", "revision=</script>", "op=half", "-log", "interval=500ms")
     assert report_of(page) == {"title": "two", "plots": 5, "rows": 6, "runs": ["unknown", "</script>"]}
     done = stress(contact, "read", "n=1", "no-warmup", "-rate", "threads=1", "-pop", "seq=1..1", "-graph", f"file={lines}", fails=True)
-    assert "no report of this tool" in done.stderr
+    assert "no report of this tool" in done.stderr and "Running" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [["-log", "json=none/run.json"], ["-graph", "file=none/run.html"]])
+def test_files_that_cannot_be_written_are_told_before_the_load(contact, words):
+    done = stress(contact, "write", "n=1", "no-warmup", "-rate", "threads=1", *words, fails=True)
+    assert "none/run." in done.stderr and "Running" not in done.stdout, done.stdout
 
 
 class Page(html.parser.HTMLParser):
