@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use scylla::client::session::Session;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::measure::{Figures, Meter, Series, Tally, Uncertainty};
@@ -27,6 +28,8 @@ const RUNS_WITHOUT_GAIN_MAX: usize = 3;
 const PAUSE: Duration = Duration::from_secs(5);
 /// Pause before an operation is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
+/// The failure of a run that was ended with Ctrl-C.
+const INTERRUPTED: &str = "interrupted: the results are those until then";
 
 /// Runs everything that the command line asks for.
 pub async fn all(settings: Settings) -> Result<()> {
@@ -45,11 +48,13 @@ pub async fn all(settings: Settings) -> Result<()> {
     }
     let mut runs: Vec<Finished> = Vec::new();
     let mut threads = settings.rate.threads.unwrap_or(settings.rate.at_least);
+    // from here on there are results, which Ctrl-C does not throw away
+    let mut interrupts = signal(SignalKind::interrupt())?;
     loop {
         if settings.load.truncate == Truncate::Always {
             truncate(&session, &tables).await?;
         }
-        let (run, failure) = one(&settings, &workload, threads, &mut reports).await?;
+        let (run, failure) = one(&settings, &workload, threads, &mut reports, &mut interrupts).await?;
         runs.push(run);
         if let Some(failure) = failure {
             reports.end(&runs, "FAILURE")?;
@@ -60,6 +65,7 @@ pub async fn all(settings: Settings) -> Result<()> {
         if !searching || (settings.rate.auto && is_saturated(&runs)) {
             break;
         }
+        // a Ctrl-C in the pause ends the run behind it
         if settings.writes() {
             tokio::time::sleep(PAUSE).await;
         }
@@ -121,12 +127,14 @@ fn is_saturated(runs: &[Finished]) -> bool {
     gain / RUNS_WITHOUT_GAIN_MAX as f64 <= 0.0
 }
 
-/// One run; also the reason why it ended early, if it did.
+/// One run; also the reason why it ended early, if it did. Ctrl-C lets the operations that are under
+/// way end; a second one does not wait for them.
 async fn one(
     settings: &Settings,
     workload: &Arc<Workload>,
     threads: usize,
     reports: &mut Reports,
+    interrupts: &mut Signal,
 ) -> Result<(Finished, Option<Error>)> {
     reports.begin(settings, threads)?;
     let source = Arc::new(Source::new(settings.population.clone(), settings.load.count));
@@ -135,10 +143,18 @@ async fn one(
     let (mut series, mut uncertainty) = (Series::default(), Uncertainty::default());
     let mut totals: Vec<(String, Tally)> = load.meters.iter().map(|meter| (meter.name.clone(), Tally::new())).collect();
     let (mut last, mut is_over, mut failure) = (begun, false, None);
+    let mut is_interrupted = false;
     while !is_over {
         tokio::select! {
             () = tokio::time::sleep_until((last + settings.output.interval).into()) => {}
             ended = load.wait() => { is_over = true; failure = ended.err(); }
+            _ = interrupts.recv() => {
+                if is_interrupted {
+                    return Err(INTERRUPTED.into());
+                }
+                is_interrupted = true;
+                source.stop();
+            }
         }
         let now = Instant::now();
         let (at, seconds) = ((now - begun).as_secs_f64(), (now - last).as_secs_f64());
@@ -159,7 +175,7 @@ async fn one(
         let figures = Figures::of(&together, at, seconds);
         let so_far: u64 = totals.iter().map(|(_, total)| total.operations).sum();
         // the last interval of a run is short and says little about the rate
-        if !is_over {
+        if !is_over && !is_interrupted {
             uncertainty.push(figures.per_second);
         }
         if together.operations > 0 {
@@ -176,7 +192,7 @@ async fn one(
     }
     let finished = Finished::new(threads, begun.elapsed().as_secs_f64(), totals, series);
     reports.finished(&finished)?;
-    Ok((finished, failure))
+    Ok((finished, failure.or_else(|| is_interrupted.then(|| INTERRUPTED.into()))))
 }
 
 /// The operations of a run.

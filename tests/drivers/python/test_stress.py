@@ -218,6 +218,19 @@ def test_a_server_that_stalls_is_not_spared(tmp_path):
     assert run["total"]["max_ms"] > 900
 
 
+def test_an_interrupted_load_has_results(contact, tmp_path):
+    report = tmp_path / "interrupted.json"
+    command = [servers.binary(), "stress", "write", "duration=100s", "no-warmup", "-node", f"{contact.host}:{contact.port}"]
+    command += ["-rate", "threads=4", "-log", f"json={report}", "interval=100ms"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+        while not load.stdout.readline().startswith("total,"):
+            pass
+        load.send_signal(signal.SIGINT)
+        out, err = load.communicate(timeout=60)
+    assert load.returncode == 1 and "interrupted" in err and "Op rate" in out and out.rstrip().endswith("FAILURE"), out + err
+    assert results(report)["WRITE"]["operations"] > 0
+
+
 def test_tls_and_a_login(tmp_path, pki):  # noqa: F811
     encryption = options(pki, require_client_auth=True, truststore=str(pki / "ca.pem"))
     node = servers.Server(tmp_path / "data", settings=[encryption, "authenticator=PasswordAuthenticator"]).start()
