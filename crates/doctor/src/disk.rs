@@ -1,5 +1,6 @@
 //! The disk below a directory: file system, mount options, free room, how long a sync takes.
 
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,12 +54,25 @@ pub fn examine(machine: &Machine<'_>, directory: &Path, read_only: bool) -> Vec<
     }
     found.push(match measure(machine, there) {
         Ok(took) => sync(took),
-        Err(error) => {
-            let advice = format!("chown it to the user of the node: {}", there.display());
-            Finding::fail("writing", format!("{}: {error}", there.display()), advice)
-        }
+        Err(error) => unwritable(&absolute, there, &error),
     });
     found
+}
+
+/// `there`: the directory; while it is not there, the lowest one above it, in which it would be made.
+fn unwritable(directory: &Path, there: &Path, error: &Error) -> Finding {
+    let advice = match error.kind() {
+        ErrorKind::PermissionDenied if there == directory => {
+            format!("chown it to the user of the node: {}", there.display())
+        }
+        // the one above may be one of the system, which has to stay root's
+        ErrorKind::PermissionDenied => {
+            format!("make {} and chown that to the user of the node", directory.display())
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or name another directory".to_owned(),
+        _ => "name another directory, or mend this one".to_owned(),
+    };
+    Finding::fail("writing", format!("{}: {error}", there.display()), advice)
 }
 
 /// The mounts in the text, without lines that are none. Spaces in names are written as `\040`.
@@ -198,6 +212,20 @@ mod tests {
         let machine = Machine { env: &env, root: Path::new("/") };
         let found = examine(&machine, &link.join("ks"), true);
         assert_eq!(found.first().map(|finding| finding.found.as_str()), Some("proc at /proc"));
+    }
+
+    /// Nobody is told to give away a directory of the system, or one that is full.
+    #[test]
+    fn the_advice_is_on_the_directory_of_the_node() {
+        let advice = |there: &str, kind: ErrorKind| {
+            unwritable(Path::new("/var/lib/cassandra/data"), Path::new(there), &Error::from(kind)).advice
+        };
+        let below = advice("/var/lib", ErrorKind::PermissionDenied);
+        assert_eq!(below, "make /var/lib/cassandra/data and chown that to the user of the node");
+        let own = advice("/var/lib/cassandra/data", ErrorKind::PermissionDenied);
+        assert_eq!(own, "chown it to the user of the node: /var/lib/cassandra/data");
+        assert!(!advice("/var/lib/cassandra/data", ErrorKind::StorageFull).contains("chown"));
+        assert!(!advice("/var/lib", ErrorKind::ReadOnlyFilesystem).contains("chown"));
     }
 
     #[test]
