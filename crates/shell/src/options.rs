@@ -18,7 +18,7 @@ use crate::value::{Style, TIMESTAMP_FORMAT};
 
 /// A CQL prompt with cqlsh's commands.
 #[derive(Parser, Debug)]
-#[command(name = "helenus shell", version, disable_version_flag = true)]
+#[command(name = "helenus shell", version, disable_version_flag = true, args_override_self = true)]
 struct Words {
     /// Node to connect to [default: 127.0.0.1, or hostname in cqlshrc, or CQLSH_HOST].
     host: Option<String>,
@@ -452,6 +452,9 @@ mod tests {
         let read = options(&["b", "2", "-f", "x.cql", "--no-color", "--cqlversion", "3.4"], &environment).unwrap();
         assert_eq!((read.target.host.as_str(), read.target.port), ("b", 2));
         assert_eq!((read.target.cql_version.as_str(), read.color), ("3.4.0", false));
+        // as for cqlsh an alias may have options that the typed words repeat
+        let read = options(&["-k", "a", "-e", "SELECT 1", "--ssl", "-k", "b", "--ssl", "-e", "SELECT 2"], &[]).unwrap();
+        assert_eq!((read.keyspace.as_deref(), read.source), (Some("b"), Source::Text("SELECT 2".into())));
     }
 
     #[test]
