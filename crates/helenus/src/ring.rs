@@ -6,15 +6,15 @@
 
 mod snapshot;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use env::Env;
 use env::real::{ChildProgram, start_program};
+use env::{Env, Lock};
 use server::memory::MemoryBudget;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -26,6 +26,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// All nodes are ready within this time, or the ring is given up.
 const READY_MAX: Duration = Duration::from_secs(120);
+
+/// The file in the directory of a ring whose lock the program that looks after the ring holds.
+const LOCK_FILE: &str = "ring.lock";
 
 /// Bytes of a node's output that are read at one look, for the line that says it is ready.
 const OUTPUT_MAX: u64 = 1 << 20;
@@ -105,6 +108,7 @@ pub fn run(ring: &Ring) -> ExitCode {
 
 async fn serve(env: &Env, up: &Up) -> Result<(), String> {
     let mut signals = Signals::new(env).map_err(|error| error.to_string())?;
+    let _lock = lock(env, &up.data_dir)?;
     let mut nodes = start(env, up)?;
     let result = tokio::select! {
         result = watch(env, &mut nodes) => result,
@@ -156,12 +160,21 @@ fn ignores_hangups(status: &str) -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
 }
 
+/// Makes the directory of a ring and locks it: a second ring on it would empty the output of the
+/// nodes that run there, before its own nodes find that their directories are taken.
+fn lock(env: &Env, directory: &Path) -> Result<Box<dyn Lock>, String> {
+    let made = env.disk.create_dir_durable(directory);
+    made.and_then(|()| env.disk.lock_file(&directory.join(LOCK_FILE))).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => format!("{}: another `ring up` runs on this directory", directory.display()),
+        _ => format!("{}: {error}", directory.display()),
+    })
+}
+
 fn start(env: &Env, up: &Up) -> Result<Vec<Node>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     if u16::from(up.first) + u16::from(up.nodes) > 255 {
         return Err("--first: there are no more than 254 addresses 127.0.0.X".to_owned());
     }
-    env.disk.create_dir_durable(&up.data_dir).map_err(|error| format!("{}: {error}", up.data_dir.display()))?;
     let memory = up.memory.unwrap_or_else(|| MemoryBudget::of_machine(env).total / u64::from(up.nodes));
     let mut nodes: Vec<Node> = Vec::new();
     for number in 0..up.nodes {
@@ -331,6 +344,17 @@ mod tests {
         }
         assert_eq!(seen, text.len() as u64);
         assert_eq!(last_line(&env, &output), "INFO more");
+    }
+
+    #[test]
+    fn a_directory_has_one_ring_at_a_time() {
+        let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
+        let path = directory.path().join("ring");
+        let held = lock(&env, &path).expect("the first one");
+        let refused = lock(&env, &path).err().expect("the second one");
+        assert_eq!(refused, format!("{}: another `ring up` runs on this directory", path.display()));
+        drop(held);
+        assert!(lock(&env, &path).is_ok());
     }
 
     #[test]
