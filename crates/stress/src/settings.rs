@@ -267,6 +267,8 @@ mod tests {
             ("user n=1", "profile="),
             ("write n=1 -mode thrift", "thrift"),
             ("write n=1 keysize=0", "keysize="),
+            ("write n=-1", "n=-1"),
+            ("write n=1 -rate throttle=-5/s", "-5/s"),
         ] {
             let Err(error) = parse(line) else { panic!("{line}: accepted") };
             assert!(error.to_string().contains(word), "{line}: {error}");

@@ -66,7 +66,7 @@ impl Load {
     /// Reads the words behind `name`.
     pub fn parse(name: &str, mut words: Words) -> Result<Self> {
         let command = command(name, &mut words)?;
-        let count = words.value("n=").map(|text| parse_count(&text)).transpose()?.map(|count| count as u64);
+        let count = words.value("n=").map(|text| operations(&text)).transpose()?;
         let duration = words.value("duration=").map(|text| parse_duration(&text)).transpose()?;
         let uncertainty = words.value("err<");
         if [count.is_some(), duration.is_some(), uncertainty.is_some()].iter().filter(|given| **given).count() > 1 {
@@ -169,6 +169,11 @@ fn parse_weight(text: &str) -> Result<f64> {
         Ok(weight) if weight > 0.0 => Ok(weight),
         _ => Err(format!("'{text}' is no weight: a number above 0").into()),
     }
+}
+
+/// A number of operations.
+fn operations(text: &str) -> Result<u64> {
+    u64::try_from(parse_count(text)?).map_err(|_| format!("n={text} is no number of operations").into())
 }
 
 fn parse_duration(text: &str) -> Result<Duration> {

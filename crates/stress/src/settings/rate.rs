@@ -68,5 +68,8 @@ impl Rate {
 
 fn per_second(text: &str) -> Result<f64> {
     let digits = text.strip_suffix("/s").ok_or_else(|| format!("'{text}' is no rate such as 1000/s"))?;
-    Ok(parse_count(digits)? as f64)
+    match parse_count(digits)? {
+        number if number < 0 => Err(format!("'{text}' is no rate: it is below 0").into()),
+        number => Ok(number as f64),
+    }
 }
