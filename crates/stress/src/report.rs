@@ -160,9 +160,9 @@ impl Reports {
         })
     }
 
-    /// Prints a line of text.
+    /// Prints a line of text. A load of which nobody reads the lines any more ends.
     pub fn say(&mut self, text: &str) -> Result<()> {
-        println!("{text}");
+        writeln!(std::io::stdout().lock(), "{text}").map_err(|error| format!("standard output: {error}"))?;
         if let Some(file) = &mut self.file {
             writeln!(file, "{text}")?;
         }

@@ -231,6 +231,16 @@ def test_an_interrupted_load_has_results(contact, tmp_path):
     assert results(report)["WRITE"]["operations"] > 0
 
 
+def test_a_load_ends_when_nobody_reads_its_lines(contact):
+    command = [servers.binary(), "stress", "write", "duration=100s", "no-warmup", "-node", f"{contact.host}:{contact.port}"]
+    command += ["-rate", "threads=4", "-log", "interval=100ms"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+        load.stdout.readline()
+        load.stdout.close()
+        err = load.stderr.read()
+        assert load.wait(60) == 1 and "standard output" in err and "panicked" not in err, err
+
+
 def test_tls_and_a_login(tmp_path, pki):  # noqa: F811
     encryption = options(pki, require_client_auth=True, truststore=str(pki / "ca.pem"))
     node = servers.Server(tmp_path / "data", settings=[encryption, "authenticator=PasswordAuthenticator"]).start()
