@@ -59,7 +59,8 @@ pub fn examine(machine: &Machine<'_>, directory: &Path, read_only: bool) -> Vec<
     found
 }
 
-/// `there`: the directory; while it is not there, the lowest one above it, in which it would be made.
+/// A directory that cannot be written. `there`: the directory itself, or the lowest one above it
+/// that is there, in which the node would make it.
 fn unwritable(directory: &Path, there: &Path, error: &Error) -> Finding {
     let advice = match error.kind() {
         ErrorKind::PermissionDenied if there == directory => {

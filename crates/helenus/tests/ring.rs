@@ -253,7 +253,7 @@ fn a_ring_ends_with_its_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let addresses = Addresses::new();
     let first = 100 + std::process::id() % 100;
-    // whoever runs the tests may ignore hangups, and programs inherit that
+    // the tests may run where hangups are ignored, which programs inherit
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_helenus"), "ring", "up", "1", "--memory", "128M"]);
     command.args(["--first", &first.to_string(), "--data-dir"]).arg(directory.path().join("ring"));

@@ -127,8 +127,8 @@ fn is_saturated(runs: &[Finished]) -> bool {
     gain / RUNS_WITHOUT_GAIN_MAX as f64 <= 0.0
 }
 
-/// One run; also the reason why it ended early, if it did. Ctrl-C lets the operations that are under
-/// way end; a second one does not wait for them.
+/// One run; also the reason why it ended early, if it did. Ctrl-C lets the operations that are
+/// under way end; a second one does not wait for them.
 async fn one(
     settings: &Settings,
     workload: &Arc<Workload>,
