@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::Env;
 
-pub use child_program::{ChildProgram, start_program};
+pub use child_program::{ChildProgram, start_program, terminate_program};
 pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
 #[cfg(feature = "shuttle")]

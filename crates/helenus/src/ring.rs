@@ -2,33 +2,36 @@
 //! its own on an address of its own (127.0.0.1, 127.0.0.2, ...) with a directory of its own.
 //!
 //! The nodes are started together, watched, and stopped together with a signal. Their directories
-//! stay: the next `ring up` with the same number goes on with the same data.
+//! stay: the next `ring up` with the same number goes on with the same data. `helenus ring down`
+//! sends the signal from another terminal.
 
+mod directory;
+mod down;
 mod snapshot;
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use env::Env;
 use env::real::{ChildProgram, start_program};
-use env::{Env, Lock};
 use server::memory::MemoryBudget;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Most nodes: each has memory and threads of its own.
 const NODES_MAX: u8 = 32;
 
+/// Where the nodes of a ring are, unless an option names another directory.
+const DATA_DIR: &str = "helenus-ring";
+
 /// Between two looks at the nodes.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// All nodes are ready within this time, or the ring is given up.
 const READY_MAX: Duration = Duration::from_secs(120);
-
-/// The file in the directory of a ring whose lock the program that looks after the ring holds.
-const LOCK_FILE: &str = "ring.lock";
 
 /// Bytes of a node's output that are read at one look, for the line that says it is ready.
 const OUTPUT_MAX: u64 = 1 << 20;
@@ -45,6 +48,8 @@ const PROCESS_STATUS_MAX: u64 = 64 << 10;
 pub enum Ring {
     /// Start nodes on 127.0.0.1, 127.0.0.2, ... that form a ring; a signal stops them.
     Up(Up),
+    /// Stop the nodes that `ring up` has started, from another terminal.
+    Down(down::Down),
     /// Take a snapshot on all nodes of a ring at one time.
     Snapshot(snapshot::Snapshot),
 }
@@ -56,7 +61,7 @@ pub struct Up {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(NODES_MAX)))]
     nodes: u8,
     /// Where the directories n1, n2, ... and the output of each node (n1.log, ...) are.
-    #[arg(long, value_name = "DIR", default_value = "helenus-ring")]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     data_dir: PathBuf,
     /// Name of the cluster.
     #[arg(long, value_name = "NAME", default_value = "ring")]
@@ -88,14 +93,11 @@ struct Node {
 
 /// Carries out `helenus ring`.
 pub fn run(ring: &Ring) -> ExitCode {
-    let up = match ring {
-        Ring::Up(up) => up,
+    let env = env::real::env();
+    let result = match ring {
+        Ring::Up(up) => block_on(serve(&env, up)),
+        Ring::Down(down) => block_on(down::run(&env, down)),
         Ring::Snapshot(snapshot) => return snapshot::run(snapshot),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(serve(&env::real::env(), up)),
-        Err(error) => Err(error.to_string()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -106,15 +108,21 @@ pub fn run(ring: &Ring) -> ExitCode {
     }
 }
 
+fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(work)
+}
+
 async fn serve(env: &Env, up: &Up) -> Result<(), String> {
     let mut signals = Signals::new(env).map_err(|error| error.to_string())?;
-    let _lock = lock(env, &up.data_dir)?;
+    let lock = directory::hold(env, &up.data_dir)?;
     let mut nodes = start(env, up)?;
     let result = tokio::select! {
         result = watch(env, &mut nodes) => result,
         () = signals.next() => Ok(()),
     };
     stop(env, &mut nodes, &mut signals).await;
+    directory::release(env, &up.data_dir, lock);
     result
 }
 
@@ -158,16 +166,6 @@ impl Signals {
 fn ignores_hangups(status: &str) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
-}
-
-/// Makes the directory of a ring and locks it: a second ring on it would empty the output of the
-/// nodes that run there, before its own nodes find that their directories are taken.
-fn lock(env: &Env, directory: &Path) -> Result<Box<dyn Lock>, String> {
-    let made = env.disk.create_dir_durable(directory);
-    made.and_then(|()| env.disk.lock_file(&directory.join(LOCK_FILE))).map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock => format!("{}: another `ring up` runs on this directory", directory.display()),
-        _ => format!("{}: {error}", directory.display()),
-    })
 }
 
 fn start(env: &Env, up: &Up) -> Result<Vec<Node>, String> {
@@ -344,17 +342,6 @@ mod tests {
         }
         assert_eq!(seen, text.len() as u64);
         assert_eq!(last_line(&env, &output), "INFO more");
-    }
-
-    #[test]
-    fn a_directory_has_one_ring_at_a_time() {
-        let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
-        let path = directory.path().join("ring");
-        let held = lock(&env, &path).expect("the first one");
-        let refused = lock(&env, &path).err().expect("the second one");
-        assert_eq!(refused, format!("{}: another `ring up` runs on this directory", path.display()));
-        drop(held);
-        assert!(lock(&env, &path).is_ok());
     }
 
     #[test]

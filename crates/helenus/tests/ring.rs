@@ -249,26 +249,45 @@ fn three_processes_are_a_ring() {
 
 /// The nodes have process groups of their own, which no signal of the terminal reaches.
 #[test]
-fn a_ring_ends_with_its_terminal() {
+fn a_ring_ends_with_its_terminal_and_by_ring_down() {
     let directory = tempfile::tempdir().unwrap();
     let addresses = Addresses::new();
     let first = 100 + std::process::id() % 100;
-    // the tests may run where hangups are ignored, which programs inherit
-    let mut command = Command::new("env");
-    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_helenus"), "ring", "up", "1", "--memory", "128M"]);
-    command.args(["--first", &first.to_string(), "--data-dir"]).arg(directory.path().join("ring"));
-    for (key, port) in [("native_transport_port", addresses.port), ("storage_port", addresses.storage_port)] {
-        command.args(["--set", &format!("{key}={port}")]);
-    }
-    let mut ring = Node { process: command.stdout(Stdio::piped()).spawn().unwrap() };
-    let mut line = String::new();
-    BufReader::new(ring.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("helenus ring ready:"), "{line}");
     let node = (format!("127.0.0.{first}"), addresses.port);
-    assert!(TcpStream::connect(&node).is_ok());
+    let up = || {
+        // the tests may run where hangups are ignored, which programs inherit
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_helenus"), "ring", "up", "1", "--memory", "128M"]);
+        command.args(["--first", &first.to_string(), "--data-dir"]).arg(directory.path().join("ring"));
+        for (key, port) in [("native_transport_port", addresses.port), ("storage_port", addresses.storage_port)] {
+            command.args(["--set", &format!("{key}={port}")]);
+        }
+        let mut ring = Node { process: command.stdout(Stdio::piped()).spawn().unwrap() };
+        let mut line = String::new();
+        BufReader::new(ring.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("helenus ring ready:"), "{line}");
+        assert!(TcpStream::connect(&node).is_ok());
+        ring
+    };
+    let down = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));
+        command.args(["ring", "down", "--data-dir"]).arg(directory.path().join("ring")).output().unwrap()
+    };
+
+    let mut ring = up();
     assert!(Command::new("kill").args(["-HUP", &ring.process.id().to_string()]).status().unwrap().success());
     assert!(ring.process.wait().unwrap().success());
     assert!(TcpStream::connect(&node).is_err());
+    let refused = down();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no `ring up` runs"), "{refused:?}");
+
+    let mut ring = up();
+    let stopped = down();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(String::from_utf8_lossy(&stopped.stdout).ends_with(" has ended\n"), "{stopped:?}");
+    assert!(TcpStream::connect(&node).is_err());
+    assert!(ring.process.wait().unwrap().success());
 }
 
 /// The directory of a node in another rack is not started.

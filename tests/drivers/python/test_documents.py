@@ -224,13 +224,15 @@ def ring_by_hand(scene):
             node.wait(timeout=SECONDS)
 
 
+@functools.cache
 def ring_up(scene):
     words = ["ring", "up", "3", "--first", "201", "--memory", "128M", "--set", f"native_transport_port={helenus.free_port()}"]
     words += ["--set", f"storage_port={helenus.free_port()}"]
     process = subprocess.Popen([helenus.binary(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scene.path)
     line = process.stdout.readline()
-    process.send_signal(signal.SIGTERM)
+    told = scene.run("ring", "down", code=0 if line else 1)
     _, errors = process.communicate(timeout=SECONDS)
+    assert told == "helenus ring down: the ring in helenus-ring has ended\n", (told, errors)
     assert line == "helenus ring ready: CQL on 127.0.0.201, 127.0.0.202, 127.0.0.203\n", errors
     assert process.returncode == 0, errors
 
@@ -311,6 +313,7 @@ COMMANDS = {
     "helenus completions bash": lambda scene: scene.run("completions", "bash"),
     "helenus man DIR": manuals,
     "helenus ring up 3": ring_up,
+    "helenus ring down": ring_up,
     "helenus nodetool status": nodetool("status"),
     "helenus nodetool tablestats first": first_rows,
     "helenus nodetool info": nodetool("info"),

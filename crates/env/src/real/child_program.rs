@@ -28,7 +28,13 @@ impl ChildProgram {
 
     /// Asks the program to end (SIGTERM).
     pub fn terminate(&self) -> io::Result<()> {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-        pid.map_or(Ok(()), |pid| kill_process(pid, Signal::TERM)).map_err(io::Error::from)
+        terminate_program(self.0.id())
     }
+}
+
+/// Asks a program to end (SIGTERM) that any process has started. `InvalidInput`: no process has
+/// this id.
+pub fn terminate_program(process: u32) -> io::Result<()> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, Signal::TERM)?)
 }
