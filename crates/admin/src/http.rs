@@ -21,7 +21,7 @@ mod token_file;
 
 pub use access::Access;
 pub use caller::CallerScope;
-pub use client::{Client, ClientTls, Login, NodeAddress, Password};
+pub use client::{Client, ClientTls, Login, NodeAddress, Password, probe};
 pub use console::{Console, Table};
 pub use server::{PortSecurity, serve};
 pub use starting::{AskReplay, serve_starting};

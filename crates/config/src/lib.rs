@@ -383,6 +383,16 @@ impl Config {
         reader.into_problems().is_empty().then_some(snitch)
     }
 
+    /// The admin port that a cassandra.yaml and settings give, without a look at their other
+    /// values. None: a start would refuse them.
+    pub fn admin_port_of(yaml: Option<&str>, sets: &[String]) -> Option<AdminPort> {
+        let values = load::load(yaml, sets, true).ok()?;
+        let mut reader = reader::Reader::new(&values);
+        // a start checks that callers are known, too: the port is where it is in any case
+        let port = admin_port::admin_port(&mut reader, true);
+        reader.into_problems().is_empty().then_some(port)
+    }
+
     /// Reads the text of a cassandra.yaml and `key=value` settings. `lenient`: unknown and
     /// unhonoured keys are noted instead of refused.
     pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {

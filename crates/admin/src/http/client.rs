@@ -2,7 +2,7 @@
 //! those tools that ask nodes as nodetool does.
 
 use std::any::Any;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::verbs::GetTokenFile;
 
 /// How long to wait for a connection. Answers may take as long as a compaction.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a probe may take: less than a health check of the container image waits.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest answer that is read.
 const ANSWER_SIZE_MAX: u64 = 256 << 20;
 
@@ -279,38 +281,65 @@ fn password_of(text: &str, user: &str) -> Option<String> {
 }
 
 fn encryption(env: &Env, tls: &ClientTls) -> std::result::Result<TlsConfig, String> {
-    let items = |path: &Path| -> std::result::Result<Vec<PemItem<'static>>, String> {
-        let text = text(env, path)?;
-        let items: std::result::Result<Vec<_>, _> = parse_pem(text.as_bytes()).collect();
-        items.map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let certificates = |items: &[PemItem<'static>]| -> Vec<Certificate<'static>> {
-        let of_item = |item: &PemItem<'static>| match item {
-            PemItem::Certificate(certificate) => Some(certificate.clone()),
-            _ => None,
-        };
-        items.iter().filter_map(of_item).collect()
-    };
-    let trusted = certificates(&items(&tls.trusted)?);
+    let trusted = certificates(&pem_items(env, &tls.trusted)?);
     if trusted.is_empty() {
         return Err(format!("{} has no certificate", tls.trusted.display()));
     }
-    let shown = |path: &PathBuf| {
-        let items = items(path)?;
-        let chain = certificates(&items);
-        let key = items.into_iter().find_map(|item| match item {
-            PemItem::PrivateKey(key) => Some(key),
-            _ => None,
-        });
-        let key = key.filter(|_| !chain.is_empty());
-        let key = key.ok_or_else(|| format!("{} needs a private key and its certificate", path.display()))?;
-        Ok::<_, String>(ClientCert::new_with_certs(&chain, key))
-    };
+    let shown = tls.identity.as_deref().map(|path| client_certificate(env, path)).transpose()?;
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&trusted))
-        .client_cert(tls.identity.as_ref().map(shown).transpose()?)
+        .client_cert(shown)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build())
+}
+
+fn pem_items(env: &Env, path: &Path) -> std::result::Result<Vec<PemItem<'static>>, String> {
+    let text = text(env, path)?;
+    let items: std::result::Result<Vec<_>, _> = parse_pem(text.as_bytes()).collect();
+    items.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn certificates(items: &[PemItem<'static>]) -> Vec<Certificate<'static>> {
+    let of_item = |item: &PemItem<'static>| match item {
+        PemItem::Certificate(certificate) => Some(certificate.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(of_item).collect()
+}
+
+/// The key and the certificates of a file, for a node that asks for them.
+fn client_certificate(env: &Env, path: &Path) -> std::result::Result<ClientCert, String> {
+    let items = pem_items(env, path)?;
+    let chain = certificates(&items);
+    let key = items.into_iter().find_map(|item| match item {
+        PemItem::PrivateKey(key) => Some(key),
+        _ => None,
+    });
+    let key = key.filter(|_| !chain.is_empty());
+    let key = key.ok_or_else(|| format!("{} needs a private key and its certificate", path.display()))?;
+    Ok(ClientCert::new_with_certs(&chain, key))
+}
+
+/// Asks a node on this machine over TLS whether it is ready (`/readyz`, which answers everybody):
+/// the answer, and the node's words. Nothing secret is sent, so the node's certificate is not
+/// verified: a health check is given no authorities. `identity`: PEM file of the key and the
+/// certificate to show; None: none is shown.
+pub fn probe(env: &Env, address: SocketAddr, identity: Option<&Path>) -> Result<(bool, String)> {
+    let shown = identity.map(|path| client_certificate(env, path)).transpose().map_err(AdminError::Invalid)?;
+    let tls = TlsConfig::builder()
+        .disable_verification(true)
+        .client_cert(shown)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    // no proxy: the node is on this machine
+    let config = Agent::config_builder().timeout_global(Some(PROBE_TIMEOUT)).proxy(None).tls_config(tls);
+    let agent: Agent = config.http_status_as_error(false).build().into();
+    let unreachable =
+        |error: ureq::Error| AdminError::Unreachable(format!("Failed to connect to 'https://{address}' - {error}"));
+    let mut response = agent.get(format!("https://{address}/readyz")).call().map_err(unreachable)?;
+    let is_ready = response.status().is_success();
+    let text = response.body_mut().with_config().limit(FILE_SIZE_MAX).read_to_string().map_err(unreachable)?;
+    Ok((is_ready, text.trim().to_owned()))
 }
 
 #[cfg(test)]

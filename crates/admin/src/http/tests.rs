@@ -563,6 +563,8 @@ fn a_port_of_the_network_answers_callers_that_it_knows() {
     for path in ["/", "/healthz", "/readyz", "/console/session"] {
         assert_eq!(nobody.raw_get(path, &[("Host", "node1.example")]).expect("an answer").0, 200, "{path}");
     }
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+    assert_eq!(probe(&env::real::env(), address, None), Ok((true, "ready".to_owned())));
     let (root, ann) = (open(Some("root"), tls(None)), open(Some("ann"), tls(None)));
     assert_eq!((node(&root), node(&ann)), (Ok(()), Ok(())));
     assert_eq!((&root as &dyn AdminApi).ask(&Drain {}), Ok(()));
@@ -615,6 +617,10 @@ fn a_certificate_lets_a_caller_read() {
     for none in [None, Some("stranger.pem")] {
         assert!(matches!(ask(none), Err(AdminError::Unreachable(_))), "{none:?}");
     }
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+    let probed = |identity: Option<&str>| probe(&env::real::env(), address, identity.map(pem).as_deref());
+    assert_eq!(probed(Some("operator.pem")), Ok((true, "ready".to_owned())));
+    assert!(matches!(probed(None), Err(AdminError::Unreachable(_))));
 }
 
 /// A peer that says nothing keeps no other waiting.
