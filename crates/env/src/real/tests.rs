@@ -387,3 +387,11 @@ fn programs_run_to_their_end_or_are_killed() {
     assert!(env.elapsed(before) < Duration::from_secs(20));
     assert_eq!(env.programs.run("/no/such", &[], long).expect_err("none").kind(), std::io::ErrorKind::NotFound);
 }
+
+/// The system takes 0 and negative numbers for groups of processes.
+#[test]
+fn no_group_of_processes_is_asked_to_end() {
+    for id in [0, u32::MAX, 1 << 31] {
+        assert_eq!(terminate_program(id).expect_err("no process").kind(), io::ErrorKind::InvalidInput, "{id}");
+    }
+}
