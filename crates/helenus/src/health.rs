@@ -59,7 +59,9 @@ fn probe(env: &Env, address: SocketAddr, encryption: &ClientEncryption) -> ExitC
 fn port_of_container(env: &Env) -> Option<(SocketAddr, Option<ClientEncryption>)> {
     let bytes = env.disk.read_all(Path::new(FIRST_PROCESS), COMMAND_LINE_MAX).ok()?;
     let words = words_of(&String::from_utf8_lossy(&bytes))?;
-    let node = node_of(&Container::of_process(env), &words)?;
+    // the first start needs the password, and its file may be gone since
+    let container = Container { password_file: None, ..Container::of_process(env) };
+    let node = node_of(&container, &words)?;
     Some(port_of(env, &node))
 }
 
@@ -75,11 +77,27 @@ fn words_of(command_line: &str) -> Option<Vec<String>> {
 /// The node that a container runs by these words; None: it runs none.
 fn node_of(container: &Container, words: &[String]) -> Option<Serve> {
     let translated = entrypoint::translate(container, words).ok()?;
-    let words = ["helenus".to_owned()].into_iter().chain(translated.words);
+    let words = ["helenus".to_owned()].into_iter().chain(without_host_names(translated.words));
     match Program::try_parse_from(words).ok()?.command? {
         Command::Serve(node) => Some(node),
         _ => None,
     }
+}
+
+/// The words without a `--listen` that names a host: a name service may answer late or not at all.
+/// The admin port of such a node is where the configuration says, or on 127.0.0.1.
+fn without_host_names(words: Vec<String>) -> Vec<String> {
+    let is_name = |text: &str| text.parse::<IpAddr>().is_err();
+    let mut kept: Vec<String> = Vec::new();
+    for word in words {
+        let names_host = word.strip_prefix("--listen=").is_some_and(is_name);
+        if kept.last().is_some_and(|last| last == "--listen") && is_name(&word) {
+            kept.pop();
+        } else if !names_host {
+            kept.push(word);
+        }
+    }
+    kept
 }
 
 /// The admin port of a node, and its encryption. The rest of the configuration is not read: a
@@ -127,8 +145,12 @@ mod tests {
         let named = format!("{command}--admin-port\x009999\0");
         assert_eq!(port(&named, None).as_deref(), Some("127.0.0.1:9999"));
         // docker run --init
-        let behind = "/sbin/docker-init\0--\0/usr/bin/helenus\0entrypoint\0--admin-port=9998\0";
+        let behind = "/sbin/docker-init\0--\0/usr/bin/helenus\0entrypoint\0--admin-port=1\0--admin-port=9998\0";
         assert_eq!(port(behind, None).as_deref(), Some("127.0.0.1:9998"));
+        // no name is looked up
+        let words = ["--listen", "127.0.0.5", "--listen", "nowhere.invalid", "--listen=nowhere.invalid", "--port", "1"];
+        let kept = without_host_names(words.map(str::to_owned).to_vec());
+        assert_eq!(kept, ["--listen", "127.0.0.5", "--port", "1"]);
         assert_eq!(port("/usr/bin/another\0--admin-port\x009997\0", None), None);
         assert_eq!(port("/usr/bin/helenus\0entrypoint\0nodetool\0status\0", None), None);
     }
