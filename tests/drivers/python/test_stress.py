@@ -223,8 +223,7 @@ def test_an_interrupted_load_has_results(contact, tmp_path):
     command = [servers.binary(), "stress", "write", "duration=100s", "no-warmup", "-node", f"{contact.host}:{contact.port}"]
     command += ["-rate", "threads=4", "-log", f"json={report}", "interval=100ms"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
-        while not load.stdout.readline().startswith("total,"):
-            pass
+        assert any(line.startswith("total,") for line in iter(load.stdout.readline, "")), load.stderr.read()
         load.send_signal(signal.SIGINT)
         out, err = load.communicate(timeout=60)
     assert load.returncode == 1 and "interrupted" in err and "Op rate" in out and out.rstrip().endswith("FAILURE"), out + err
