@@ -362,7 +362,11 @@ fn hints_wait_for_the_schema_of_their_target() {
 /// know yet. It gets hints once it tells the schema of their keeper, or has been up for a while.
 #[test]
 fn hints_wait_for_a_cassandra_that_has_just_come_up() {
-    let ring = ring_of(14, "3");
+    let mut ring = ring_of(14, "3");
+    ring.kill(2);
+    ring.agree();
+    ring.start(2);
+    ring.agree();
     let (node, peer) = (ring.node(0), ring.address(2));
     let messenger = node.messenger().expect("joined");
     let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
