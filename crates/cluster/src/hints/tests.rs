@@ -9,7 +9,7 @@ use bytes::Bytes;
 use env::Random;
 use hints::Entry;
 use internode::Verb;
-use internode::payload::gossip::{ApplicationState, EndpointState, VersionedValue};
+use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::Request;
 use membership::callbacks::LATE_AFTER;
@@ -18,7 +18,6 @@ use schema::table::ColumnSpec;
 use schema::{ColumnKind, Schema, TableId, TableMetadata};
 use types::{Consistency, CqlType};
 
-use crate::repair_state::schedule::turns::STATE;
 use crate::system_rows::{self, SystemRow};
 use crate::testing::{SimRing, hintable};
 
@@ -356,30 +355,6 @@ fn hints_wait_for_the_schema_of_their_target() {
     let figures = ring.node(0).handoff_figures();
     assert!(figures.failed.get() > 2, "both were tried again");
     assert_eq!(figures.succeeded.get(), OTHERS as u64 + 2, "each was taken once");
-}
-
-/// A node that tells of no schedule is a Cassandra, which forgets hints for tables that it does not
-/// know yet. It gets hints once it tells the schema of their keeper, or has been up for a while.
-#[test]
-fn hints_wait_for_a_cassandra_that_has_just_come_up() {
-    let mut ring = ring_of(14, "3");
-    ring.kill(2);
-    ring.agree();
-    ring.start(2);
-    ring.agree();
-    let (node, peer) = (ring.node(0), ring.address(2));
-    let messenger = node.messenger().expect("joined");
-    let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
-    let told = [(STATE, ""), (ApplicationState::Schema, "another")].into_iter().zip(known.max_version() + 1..);
-    let values = told.map(|((of, text), version)| (of, VersionedValue { value: text.to_owned(), version })).collect();
-    messenger.apply_endpoint_state(peer, EndpointState { values, ..known });
-    let snapshot = node.ring();
-    let target = snapshot.endpoints().iter().find(|endpoint| endpoint.address == peer).expect("known");
-    assert!(node.hint(target, &hintable(&ring.row("ks", 1, 1, 1, 1))));
-    // three rounds of sending, within the time for which it may be behind
-    ring.world.run_for(Duration::from_secs(30));
-    assert_eq!(ring.stored(2, "ks", 1), []);
-    assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", 1) == [(1, 1)]));
 }
 
 #[test]
