@@ -9,6 +9,22 @@ use super::*;
 use crate::range_movement_state::Removal;
 use crate::streaming::Operation;
 
+/// Waits until the first node has begun a removal.
+fn await_begin(ring: &SimRing) {
+    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
+    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+}
+
+/// The second node confirms an earlier removal and dies: the removal that is under way still waits
+/// for it a minute later.
+fn check_that_a_confirmation_does_not_count(ring: &mut SimRing) {
+    removal::confirm_replication(ring.node(0), ring.address(1));
+    ring.kill(1);
+    ring.world.run_for(Duration::from_secs(60));
+    let removal = ring.node(0).membership_state.movements.state().removal.clone().expect("it waits");
+    assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
+}
+
 /// The node that has the only living copies of some ranges dies while a removal fetches them. The
 /// removal waits for it, however long it is away. Seeds 7000 and 7003 of the deaths: it ended after
 /// `ring_delay`, and a replica had nothing.
@@ -173,13 +189,8 @@ fn two_removals_at_once_do_not_wait_for_each_other() {
 #[test]
 fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     let mut ring = ring_with_a_removal(65);
-    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
-    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
-    removal::confirm_replication(ring.node(0), ring.address(1));
-    ring.kill(1);
-    ring.world.run_for(Duration::from_secs(60));
-    let removal = ring.node(0).membership_state.movements.state().removal.clone().expect("it waits");
-    assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
+    await_begin(&ring);
+    check_that_a_confirmation_does_not_count(&mut ring);
 }
 
 /// A node that gains ranges is down when a removal is asked for, and comes up before the others
@@ -221,14 +232,9 @@ fn a_confirmation_of_a_forced_removal_does_not_count_for_the_next() {
     ring.node(0).membership_state.movements.state().removal = Some(earlier);
     removal::force(ring.node(0));
     beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
-    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
-    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+    await_begin(&ring);
     ring.world.run_for(Duration::from_secs(5));
-    removal::confirm_replication(ring.node(0), ring.address(1));
-    ring.kill(1);
-    ring.world.run_for(Duration::from_secs(60));
-    let removal = ring.node(0).membership_state.movements.state().removal.clone().expect("it waits");
-    assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
+    check_that_a_confirmation_does_not_count(&mut ring);
 }
 
 /// A removal is ended before the others were told of it, and asked for again: the first one does
@@ -249,8 +255,7 @@ fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
         });
     };
     ask();
-    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
-    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+    await_begin(&ring);
     ring.world.run_for(Duration::from_secs(3));
     removal::force(ring.node(0));
     ask();
